@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -114,6 +115,27 @@ def test_the_service_has_the_profiles_of_the_contract() -> None:
             answer("call", body + end, "/call/17")
             with pytest.raises(WrongResponse, match="expected"):
                 answer("call", body + end, "/call/18")
+    assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_the_server_behind_gateways_gives_what_their_workloads_ask() -> None:
+    workloads = contract().workloads
+    with services.Services(()) as running:
+        where = running.environment(["origin"])["ORIGIN_URL"]
+        (pid,) = running.pids(["origin"])
+        for name in ("hello", "download", "sse", "sse-paced"):
+            target = workloads[name].case[0].target
+            words = ["curl", "-s", "-w", "%{stderr}%{content_type} %{time_total}", where + target]
+            done = subprocess.run(words, capture_output=True, check=True)
+            content_type, elapsed_s = done.stderr.decode().rsplit(" ", 1)
+            media_type = content_type.partition(";")[0]
+            response = Response(200, media_type, done.stdout, float(elapsed_s))
+            workloads[name].check(response, target)
+            for wrong in (done.stdout + b"x", done.stdout[:-1]):
+                with pytest.raises(WrongResponse, match="expected"):
+                    workloads[name].check(replace(response, body=wrong), target)
+        with pytest.raises(WrongResponse, match="100 ms or more"):
+            workloads["sse-paced"].check(replace(response, elapsed_s=0.09), target)
     assert not os.path.exists(f"/proc/{pid}")
 
 

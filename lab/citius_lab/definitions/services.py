@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ServiceName = Literal["postgresql", "postgresql-arena", "redis", "upstream"]
+ServiceName = Literal["postgresql", "postgresql-arena", "redis", "upstream", "origin"]
 
 
 def missing(names: Iterable[str]) -> str | None:

@@ -2,10 +2,10 @@
 
 A contestant names what it needs (``services = ["postgresql"]``, ``["redis"]``), and gets where it is in its
 environment (``DATABASE_URL``: a database of one cluster; ``REDIS_URL``; ``UPSTREAM_URL`` and its like: a
-service over HTTP). One server of each serves a whole
-run, so that all contestants find the same data; a workload that writes has a table of its own, and its check
-asks the database what that says (``query``). It runs beside the load generator. What the service itself costs
-is recorded apart.
+service over HTTP; ``ORIGIN_URL``: the server behind a gateway). One server of each serves a whole run, so
+that all contestants find the same data; a workload that writes has a table of its own, and its check asks the
+database what that says (``query``). It runs beside the load generator. What the service itself costs is
+recorded apart.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citius_lab.definitions import certificate
+from citius_lab.definitions.contestants import citius_command
 from citius_lab.definitions.services import (
     DATABASES,
     ServiceName,
@@ -294,25 +295,59 @@ class Upstream(_OneProcess):
         }
 
 
+class Origin(_OneProcess):
+    """The server behind gateways, ``contestants/shared/gateway/origin.py`` on Citius.
+
+    Args:
+        cpus: CPUs that it may use; all if empty.
+
+    Raises:
+        LaunchError: It does not start.
+    """
+
+    def __init__(self, cpus: Iterable[int]) -> None:
+        program = citius_command()
+        if program is None:
+            raise LaunchError("no citius in the contestants' environment (pip install citius)")
+        self._folder = Path(tempfile.mkdtemp(prefix="citius-lab-origin-"))
+        self.port = launch.free_port()
+        app = folder("contestants") / "shared/gateway/origin.py"
+        words = [program, "serve", f"{app}:app", "--host", "127.0.0.1", "--port", str(self.port)]
+        with (self._folder / "log").open("ab") as log:
+            self._process = launch.Guarded(
+                [*words, "--workers", "1", "--no-access-log", "--log-level", "warning"],
+                cwd=self._folder, cpus=cpus, stdout=log.fileno(),
+            )  # fmt: skip
+        try:
+            self._wait_until_it_accepts("the origin server", self.port)
+        except BaseException:
+            self.stop()
+            raise
+
+    def environment(self) -> dict[str, str]:
+        """Return what a contestant's environment says of it."""
+        return {"ORIGIN_URL": f"http://127.0.0.1:{self.port}"}
+
+
 class Services:
     """The services of one run, started when a contestant first needs one; a context manager."""
 
     def __init__(self, cpus: Iterable[int]) -> None:
         self._cpus = tuple(cpus)
         self._cluster: Postgresql | None = None
-        self._redis: Redis | None = None
-        self._upstream: Upstream | None = None
+        self._others: dict[ServiceName, Redis | Upstream | Origin] = {}
 
     def __enter__(self) -> Services:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for service in (self._cluster, self._redis, self._upstream):
-            if service is not None:
-                service.stop()
+        for service in self._others.values():
+            service.stop()
+        self._others.clear()
         if self._cluster is not None:
+            self._cluster.stop()
             _running.remove(self._cluster)
-        self._cluster = self._redis = self._upstream = None
+            self._cluster = None
 
     def environment(self, names: Iterable[ServiceName]) -> dict[str, str]:
         """Start what is not there yet; return what a contestant's environment says of them.
@@ -322,12 +357,10 @@ class Services:
         """
         found: dict[str, str] = {}
         for name in names:
-            if name == "redis":
-                self._redis = self._redis or Redis(self._cpus)
-                found |= self._redis.environment()
-            elif name == "upstream":
-                self._upstream = self._upstream or Upstream(self._cpus)
-                found |= self._upstream.environment()
+            if (kind := OTHERS.get(name)) is not None:
+                if name not in self._others:
+                    self._others[name] = kind(self._cpus)
+                found |= self._others[name].environment()
             else:
                 if self._cluster is None:
                     self._cluster = Postgresql(self._cpus)
@@ -337,8 +370,7 @@ class Services:
 
     def pids(self, names: Iterable[ServiceName]) -> tuple[int, ...]:
         """Return the processes that started the named services."""
-        others = {"redis": self._redis, "upstream": self._upstream}
-        services = {others.get(name, self._cluster) for name in names}
+        services = {self._others.get(name, self._cluster) for name in names}
         return tuple(service.pid for service in services if service is not None)
 
 
@@ -365,6 +397,12 @@ def unprivileged() -> list[str]:
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOGROUP}", "--clear-groups"]
 
 
+# Each but the databases, which are of one cluster.
+OTHERS: dict[ServiceName, type[Redis | Upstream | Origin]] = {
+    "redis": Redis,
+    "upstream": Upstream,
+    "origin": Origin,
+}
 USER = "bench"
 NOBODY, NOGROUP = "nobody", "nogroup"
 START_S = 30.0

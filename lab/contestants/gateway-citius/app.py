@@ -5,4 +5,4 @@ import os
 from citius import App
 
 app = App()
-app.forward("/{rest:path}", os.environ["BACKEND"])
+app.forward("/{rest:path}", os.environ["ORIGIN_URL"])

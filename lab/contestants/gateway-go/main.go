@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"runtime"
 	"strconv"
 )
@@ -14,10 +15,12 @@ import (
 func main() {
 	port := flag.Int("port", 8000, "the port to listen on")
 	workers := flag.Int("workers", 1, "threads that run code")
-	backend := flag.Int("backend", 0, "the port of the server behind")
 	flag.Parse()
 	runtime.GOMAXPROCS(*workers)
-	target := &url.URL{Scheme: "http", Host: "127.0.0.1:" + strconv.Itoa(*backend)}
+	target, err := url.Parse(os.Getenv("ORIGIN_URL"))
+	if err != nil {
+		log.Fatal(err)
+	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(request *httputil.ProxyRequest) {
 			request.SetURL(target)

@@ -1,8 +1,8 @@
 """Starts a reverse proxy on a port and, behind it, a server; ends both when it is ended.
 
-Run as ``start.py nginx|nginx-uwsgi|haproxy|envoy PORT WORKERS [COMMAND …]``; in place of the first word a path is
-that of a program, or of a module ``app:app`` for the server of the command. In the command the word ``BACKEND`` stands
-for the server's port. Without a command the proxy responds itself. The configurations are the documented ones
+Run as ``start.py nginx|nginx-uwsgi|haproxy|envoy PORT WORKERS [COMMAND …]``. In the command the word ``BACKEND``
+stands for the server's port. Without a command the server is the one of ``ORIGIN_URL``, which the lab runs; without
+that, too, the proxy responds itself. The configurations are the documented ones
 for HTTP/1.1 to both sides with connections kept, no access log, and as many threads or processes as workers;
 ``nginx-uwsgi`` speaks uWSGI's own protocol to the server, a connection per request as that protocol has it.
 """
@@ -119,15 +119,9 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def proxy(kind, port, workers, backend, folder, server):
-    """Return the words that start the proxy; ``backend`` is 0 if it responds itself, ``server`` the command's."""
+def proxy(kind, port, workers, backend, folder):
+    """Return the words that start the proxy; ``backend`` is 0 if it responds itself."""
     values = {"port": port, "workers": workers, "backend": backend or 9, "folder": folder}
-    if kind.endswith(":app"):
-        os.environ["BACKEND"] = f"http://127.0.0.1:{backend}"
-        words = [server, "serve", kind, "--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
-        return [*words, "--no-access-log", "--log-level", "warning"]
-    if "/" in kind:
-        return [kind, "-port", str(port), "-workers", str(workers), "-backend", str(backend)]
     if kind.startswith("nginx"):
         to_server = NGINX_UWSGI if kind == "nginx-uwsgi" else NGINX_PASS
         text = NGINX.format(location=to_server if backend else NGINX_RETURN, **values)
@@ -150,15 +144,14 @@ def main():
     kind, port, workers, *command = sys.argv[1:]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="citius-lab-proxy-") as name:
-        backend = free_port() if command else 0
+        origin = os.environ.get("ORIGIN_URL", ":0")
+        backend = free_port() if command else int(origin.rpartition(":")[2])
         words = [word.replace("BACKEND", str(backend)) for word in command]
         children = [subprocess.Popen(words)] if words else []
         try:
-            if backend:
+            if children:
                 wait_for(backend, children[0])
-            start = proxy(
-                kind, int(port), int(workers), backend, Path(name), command[0] if command else ""
-            )
+            start = proxy(kind, int(port), int(workers), backend, Path(name))
             children.append(subprocess.Popen(start, stdin=subprocess.DEVNULL))
             pid, status = os.wait()
             sys.exit(f"{kind}: the process {pid} ended with {os.waitstatus_to_exitcode(status)}")
