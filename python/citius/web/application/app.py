@@ -44,7 +44,7 @@ from citius.web.routing.router import Router
 from citius.web.routing.static import Mount
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from weakref import ref
 
@@ -77,6 +77,10 @@ _HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
 _HookT = TypeVar("_HookT", bound="Hook")
 _P = ParamSpec("_P")
 _CheckT = TypeVar("_CheckT", bound="Callable[[], object]")
+_ROOM_DEFAULTS: Mapping[str, object] = {"history": 0, "slow": "close", "on_gap": None}
+_BROADCAST_DEFAULTS: Mapping[str, object] = {
+    "history": 0, "heartbeat_s": 15.0, "queue_bytes_max": 256 * 1024, "slow": "close",
+}  # fmt: skip
 
 
 class App(Router):
@@ -120,6 +124,8 @@ class App(Router):
         self._gap_rooms: dict[str, GapRoom] = {}
         """Of those that have an ``on_gap``: what is shared in their place."""
         self._broadcasts: dict[str, Broadcast] = {}
+        self._made_with: dict[object, dict[str, object]] = {}
+        """The options of each room and broadcast."""
         self._executors: dict[str, NamedExecutor] = {}
         # Several threads make rooms. To share one may log, and a handler of logs may make another.
         self._naming = RLock()
@@ -173,7 +179,8 @@ class App(Router):
         r"""The room of this name, made when it is first asked for.
 
         Args:
-            name: Rooms of one name are one room, in all workers of a server, or of a cluster.
+            name: Rooms of one name are one room, in all workers of a server, or of a cluster. Whoever asks
+                for it again may leave the options out; those that are given are those it was made with.
             history: Messages kept for members that come back; messages get identifiers then.
             slow: What becomes of a member that does not read what it is sent: it is closed with 1013, or
                 misses messages.
@@ -182,7 +189,7 @@ class App(Router):
                 sends ``gap\n{"missed": NUMBER}``.
 
         Raises:
-            ConfigError: There is both a history and an ``on_gap``.
+            ConfigError: There is both a history and an ``on_gap``, or the room was made with other options.
         """
         if history and on_gap is not None:
             raise ConfigError(
@@ -192,24 +199,29 @@ class App(Router):
         if on_gap is not None:
             checks.check_callback(on_gap, f"app.room({name!r}, on_gap=…)", "count")
         room = self._rooms.get(name)
-        if room is not None:
+        if room is not None and not history and on_gap is None and slow == "close":
             return room
+        options = {"history": history, "slow": slow, "on_gap": on_gap}
         with self._naming:
             room = self._rooms.get(name)
-            if room is None:
-                if history:
-                    from citius.web.realtime.rooms import HistoryRoom
+            if room is not None:
+                made = self._made_with[room]
+                checks.check_as_made(f"app.room({name!r})", made, options, _ROOM_DEFAULTS)
+                return room
+            if history:
+                from citius.web.realtime.rooms import HistoryRoom
 
-                    room = HistoryRoom(history, slow=slow)
-                else:
-                    room = Room(slow=slow)
-                    if on_gap is not None:
-                        from citius.web.realtime.rooms import GapRoom
+                room = HistoryRoom(history, slow=slow)
+            else:
+                room = Room(slow=slow)
+                if on_gap is not None:
+                    from citius.web.realtime.rooms import GapRoom
 
-                        self._gap_rooms[name] = GapRoom(room, on_gap)
-                if self._on_shared is not None:
-                    self._on_shared(f":{name}", self._gap_rooms.get(name, room))
-                self._rooms[name] = room
+                    self._gap_rooms[name] = GapRoom(room, on_gap)
+            if self._on_shared is not None:
+                self._on_shared(f":{name}", self._gap_rooms.get(name, room))
+            self._made_with[room] = options
+            self._rooms[name] = room
         return room
 
     @with_known_options
@@ -225,27 +237,38 @@ class App(Router):
         """The broadcast of this name, made when it is first asked for.
 
         Args:
-            name: Broadcasts of one name are one, in all workers of a server.
+            name: Broadcasts of one name are one, in all workers of a server. Whoever asks for it again may
+                leave the options out; those that are given are those it was made with.
             history: As for ``Broadcast``.
             heartbeat_s: As for ``EventStream``.
             queue_bytes_max: As for ``EventStream``.
             slow: As for ``EventStream``.
+
+        Raises:
+            ConfigError: The broadcast was made with other options.
         """
+        options = {
+            "history": history, "heartbeat_s": heartbeat_s, "queue_bytes_max": queue_bytes_max,
+            "slow": slow,
+        }  # fmt: skip
         found = self._broadcasts.get(name)
-        if found is not None:
+        if found is not None and options == _BROADCAST_DEFAULTS:
             return found
         from citius.web.realtime.broadcast import Broadcast
 
         with self._naming:
             found = self._broadcasts.get(name)
-            if found is None:
-                found = Broadcast(
-                    history=history, heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max,
-                    slow=slow,
-                )  # fmt: skip
-                if self._on_shared is not None:
-                    self._on_shared(f"!{name}", found)
-                self._broadcasts[name] = found
+            if found is not None:
+                made = self._made_with[found]
+                checks.check_as_made(f"app.broadcast({name!r})", made, options, _BROADCAST_DEFAULTS)
+                return found
+            found = Broadcast(
+                history=history, heartbeat_s=heartbeat_s, queue_bytes_max=queue_bytes_max, slow=slow
+            )
+            if self._on_shared is not None:
+                self._on_shared(f"!{name}", found)
+            self._made_with[found] = options
+            self._broadcasts[name] = found
         return found
 
     @with_known_options

@@ -262,6 +262,30 @@ def check_call(function: object, what: str, *arguments: str) -> None:
     refuse_markers(function, what, describe(function))
 
 
+def check_as_made(
+    what: str,
+    made: Mapping[str, object],
+    asked: Mapping[str, object],
+    defaults: Mapping[str, object],
+) -> None:
+    """Refuse options of something that was made with others; those left at their defaults are not asked for.
+
+    Raises:
+        ConfigError: One differs.
+    """
+    for option, value in asked.items():
+        if value != defaults[option] and not _is_same(value, made[option]):
+            raise ConfigError(
+                f"{what} ({caller()}): it was made with {option}={made[option]!r}, got {value!r}"
+            )
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Whether they are equal, or one function: a lambda in a handler is another object in each call."""
+    code = getattr(one, "__code__", None)
+    return one == other or (code is not None and code is getattr(other, "__code__", None))
+
+
 def check_callback(
     function: object, option: str, *arguments: str, awaits: bool = False, makes: bool = False
 ) -> None:
