@@ -256,6 +256,26 @@ async def test_an_origin_that_is_forgotten_keeps_its_limit(
     assert (await client.get("http://a/")).status_code == 200
 
 
+async def test_an_origin_that_has_failed_is_not_forgotten(
+    mock: MockTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("citius.http.engine.ORIGINS_MAX", 2)
+    mock.add("*", "*", content=b"x")
+    mock.add("*", "http://down/", status_code=503)
+    client = Client(transport=mock, breaker=CircuitBreaker(failures=1, open_s=60))
+    await client.get("http://down/")
+    for host in "bcd":
+        assert (await client.get(f"http://{host}/")).status_code == 200
+    with pytest.raises(CircuitOpen):
+        await client.get("http://down/")
+    # More than are kept have failed: the newest of them are.
+    for number in range(3):
+        mock.add("*", f"http://down{number}/", status_code=503)
+        await client.get(f"http://down{number}/")
+    with pytest.raises(CircuitOpen):
+        await client.get("http://down2/")
+
+
 async def test_slots_are_fair_and_none_is_lost() -> None:
     slots = Slots(1, "http://a")
     await slots.acquire(None)

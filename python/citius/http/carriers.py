@@ -108,6 +108,11 @@ class Origin:
     def __init__(self, handle: Any, breaker: Breaker | None, slots: Slots | None) -> None:
         self.handle, self.breaker, self.slots = handle, breaker, slots
 
+    @property
+    def is_well(self) -> bool:
+        """Whether no circuit breaker counts failures of it."""
+        return self.breaker is None or not self.breaker.failures
+
 
 class Opened:
     """A transport on one loop, and what counts its requests."""

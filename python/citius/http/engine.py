@@ -64,7 +64,7 @@ _OF_CONTENT: Final = (
     "digest",
 )
 ORIGINS_MAX: Final = 1000
-"""Origins of which a client keeps what it knows; of more the oldest is forgotten."""
+"""Origins of which a client keeps what it knows; of more the oldest is forgotten that has not failed last."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
@@ -121,7 +121,11 @@ class Engine:
             None if limit is None else self._slots.pop(key, None) or Slots(limit, url.origin),
         )
         if len(self._origins) >= ORIGINS_MAX:
-            oldest = next(iter(self._origins))
+            # Where all have failed, no memory of failures is worth more than another.
+            oldest = next(
+                (key for key, one in self._origins.items() if one.is_well),
+                next(iter(self._origins)),
+            )
             forgotten = self._origins.pop(oldest)
             if forgotten.slots is not None:
                 self._slots[oldest] = forgotten.slots

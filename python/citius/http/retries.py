@@ -130,7 +130,8 @@ class Breaker:
     def __init__(self, settings: CircuitBreaker, origin: str, now: Callable[[], float]) -> None:
         self._settings, self._origin, self._now = settings, origin, now
         self.statuses = frozenset(settings.statuses)
-        self._failures = 0
+        self.failures = 0
+        """Of requests, since the last one that was none."""
         self._open_until: float | None = None
         self._probes = 0
         self.gate = CircuitGate()
@@ -156,7 +157,7 @@ class Breaker:
             left_s = self._open_until - self._now()
             if left_s > 0 or self._probes >= self._settings.probes:
                 error = CircuitOpen(
-                    f"{self._origin} has failed {self._failures} times in a row, and gets no requests for "
+                    f"{self._origin} has failed {self.failures} times in a row, and gets no requests for "
                     f"{max(left_s, 0.0):.1f} s"
                 )
                 error.origin = self._origin
@@ -170,12 +171,12 @@ class Breaker:
             if is_probe:
                 self._probes -= 1
             if status is not None and status not in self.statuses:
-                self._failures, self._open_until = 0, None
+                self.failures, self._open_until = 0, None
             elif status is not None or _counts(error):
-                self._failures += 1
-                if is_probe or self._failures >= self._settings.failures:
+                self.failures += 1
+                if is_probe or self.failures >= self._settings.failures:
                     self._open_until = self._now() + self._settings.open_s
-            self.gate.set(self._open_until is not None, self._failures > 0)
+            self.gate.set(self._open_until is not None, self.failures > 0)
 
 
 def _counts(error: BaseException | None) -> bool:
