@@ -20,8 +20,8 @@
 use alloc::boxed::Box;
 
 use citius_http::{
-    Action, BodyLength, Closing, Event, FAST_PATHS, Fault, Fields, Head, HeadPool, Limits, Millis,
-    Output, PlainResponse, RefusedHead,
+    Action, BodyLength, Closing, DRAIN_IDLE_MS, Event, FAST_PATHS, Fault, Fields, Head, HeadPool,
+    Limits, Millis, Output, PlainResponse, RefusedHead,
 };
 
 use crate::chunked::{Chunked, Piece};
@@ -88,7 +88,7 @@ pub struct Connection {
     /// No new request is taken, and the next response says so.
     draining: bool,
     /// The response under way does not say that the connection ends: its client may send another request, which is taken.
-    owes: bool,
+    takes_one_more: bool,
     /// The peer has closed its sending side.
     peer_finished: bool,
     /// The last call of `receive` left bytes over.
@@ -180,7 +180,7 @@ impl Connection {
             blank_line_taken: false,
             discarding: false,
             draining: false,
-            owes: false,
+            takes_one_more: false,
             peer_finished: false,
             unread: false,
             waits_its_turn: false,
@@ -508,7 +508,7 @@ impl Connection {
             Reading::Head if self.searched > 0 => limits.head_read_ms,
             Reading::Head if !self.queue.is_empty() => 0,
             Reading::Head if self.fresh => limits.head_read_ms,
-            Reading::Head if self.owes => DRAIN_IDLE_MS,
+            Reading::Head if self.takes_one_more => DRAIN_IDLE_MS,
             Reading::Head => limits.keep_alive_ms,
             Reading::Exact(_) | Reading::Chunked(_) => {
                 // Beside a response that streams, the client may be quiet: both directions are in use.
@@ -563,9 +563,9 @@ impl Connection {
         }
         self.draining = true;
         let newest = self.queue.newest();
-        self.owes = newest.is_some_and(|newest| newest.is_begun() && !newest.closes)
+        self.takes_one_more = newest.is_some_and(|newest| newest.is_begun() && !newest.closes)
             && !matches!(self.reading, Reading::Tunnel | Reading::Over);
-        if self.owes {
+        if self.takes_one_more {
             return;
         }
         let is_idle = self.queue.is_empty();
@@ -1039,7 +1039,7 @@ impl Connection {
     /// Whether a drain ends reading with the newest request.
     #[inline]
     fn ends_unasked(&self) -> bool {
-        self.draining && !self.owes
+        self.draining && !self.takes_one_more
     }
 
     #[inline]
@@ -1218,10 +1218,6 @@ impl Connection {
         self.window_bytes = 0;
     }
 }
-
-/// Milliseconds behind a response that was under way when the drain began, in which its client's next request is taken.
-/// Origin: `DRAIN_IDLE_GRACE_MS` of the reactor, for connections between two requests.
-const DRAIN_IDLE_MS: Millis = 250;
 
 /// Whether `input` begins a request with a method that is not safe. Where it is none, the parser has to say so.
 fn begins_unsafe(input: &[u8]) -> bool {

@@ -55,3 +55,7 @@ pub const FAST_PATHS: bool = !cfg!(feature = "slow-paths");
 
 /// Milliseconds on the reactor's monotonic clock; only differences mean anything.
 pub type Millis = u64;
+
+/// Milliseconds after the begin of a drain in which one more request is taken of a connection between two requests, or
+/// behind a response that does not say `connection: close`: its client may have sent it already.
+pub const DRAIN_IDLE_MS: Millis = 250;

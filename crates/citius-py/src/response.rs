@@ -57,33 +57,22 @@ impl Response {
         }
     }
 
-    /// A copy for one request alone; `None` if this is its own already.
+    /// A copy for one request alone, with a list of header fields that nothing else has; `None` if this is its own already.
     pub(crate) fn owned_copy(&self, py: Python<'_>, owner: u64) -> Option<Self> {
-        if lock(&self.parts).owner == owner {
-            return None;
-        }
-        let encoded = lock(&self.parts)
-            .encoded
-            .as_ref()
-            .map(|encoded| encoded.clone_ref(py));
-        let parts = Parts {
-            encoded,
-            owner,
-            ..self.parts_with_own_fields(py)
+        let parts = {
+            let parts = lock(&self.parts);
+            if parts.owner == owner {
+                return None;
+            }
+            Parts {
+                encoded: parts.encoded.as_ref().map(|encoded| encoded.clone_ref(py)),
+                owner,
+                ..parts.shared(py)
+            }
         };
         Some(Self {
-            parts: Mutex::new(parts),
+            parts: Mutex::new(parts.with_own_fields(py)),
         })
-    }
-
-    /// Its parts at this moment, with a list of header fields that nothing else has.
-    fn parts_with_own_fields(&self, py: Python<'_>) -> Parts {
-        let mut parts = self.parts(py);
-        parts.headers = parts.headers.take().map(|list| {
-            let list = list.bind(py);
-            list.get_slice(0, list.len()).unbind()
-        });
-        parts
     }
 
     /// Adds lines that have been checked before, as `headers` does, without an object for it.
@@ -238,7 +227,7 @@ impl Response {
         Self {
             parts: Mutex::new(Parts {
                 body,
-                ..self.parts_with_own_fields(py)
+                ..self.parts(py).with_own_fields(py)
             }),
         }
     }
@@ -292,24 +281,37 @@ impl Response {
 impl Response {
     /// Its parts at this moment.
     pub(crate) fn parts(&self, py: Python<'_>) -> Parts {
-        let parts = lock(&self.parts);
-        Parts {
-            status_code: parts.status_code,
-            body: parts.body.clone_ref(py),
-            content_type: parts.content_type.as_ref().map(|media| media.clone_ref(py)),
-            headers: parts.headers.as_ref().map(|list| list.clone_ref(py)),
-            trailers: parts
-                .trailers
-                .as_ref()
-                .map(|trailers| trailers.clone_ref(py)),
-            background: parts.background.as_ref().map(|work| work.clone_ref(py)),
-            encoded: None,
-            owner: 0,
-        }
+        lock(&self.parts).shared(py)
     }
 }
 
 impl Parts {
+    /// The same objects, for a response that is no request's own and has nothing to encode.
+    fn shared(&self, py: Python<'_>) -> Self {
+        Self {
+            status_code: self.status_code,
+            body: self.body.clone_ref(py),
+            content_type: self.content_type.as_ref().map(|media| media.clone_ref(py)),
+            headers: self.headers.as_ref().map(|list| list.clone_ref(py)),
+            trailers: self
+                .trailers
+                .as_ref()
+                .map(|trailers| trailers.clone_ref(py)),
+            background: self.background.as_ref().map(|work| work.clone_ref(py)),
+            encoded: None,
+            owner: 0,
+        }
+    }
+
+    /// These with a list of header fields that nothing else has; not under the lock, as it makes an object.
+    fn with_own_fields(mut self, py: Python<'_>) -> Self {
+        self.headers = self.headers.map(|list| {
+            let list = list.bind(py);
+            list.get_slice(0, list.len()).unbind()
+        });
+        self
+    }
+
     /// The status, if it is one a final response may have.
     pub(crate) fn checked_status(&self) -> Result<Status, Fault> {
         u16::try_from(self.status_code)

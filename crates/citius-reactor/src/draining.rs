@@ -3,7 +3,7 @@
 //! In: [`Reactor::drain`] and [`Reactor::close`]. Out: connections that end, each when its last response has left. Requests that
 //! have reached the process are not lost. Tests: `tests/turn.rs`, `tests/server/test_stopping.py`.
 
-use citius_http::Millis;
+use citius_http::{DRAIN_IDLE_MS, Millis};
 use citius_observe::Ending;
 use citius_ws::Code;
 
@@ -19,9 +19,6 @@ use crate::service::{Notice, Service};
 const ACCEPTS_PER_DRAIN: usize = 4096;
 /// Milliseconds that a connection without a request gets for its first one while the reactor drains.
 const DRAIN_GRACE_MS: Millis = 1000;
-/// Milliseconds that a kept-alive connection between two requests gets for one more, which is answered
-/// with `connection: close`, or a GOAWAY behind it: its next request may be under way, and closing now would lose it.
-const DRAIN_IDLE_GRACE_MS: Millis = 250;
 /// Milliseconds after which a drain says which requests it waits for.
 const DRAIN_TOLD_MS: Millis = 1000;
 
@@ -30,7 +27,7 @@ impl Reactor {
     ///
     /// Nothing that has reached us is lost: what is queued is accepted, every connection is read once
     /// more, one that has not asked anything yet gets [`DRAIN_GRACE_MS`] to do so, and one between two
-    /// requests [`DRAIN_IDLE_GRACE_MS`].
+    /// requests [`DRAIN_IDLE_MS`].
     pub fn drain<S: Service>(&mut self, service: &mut S) {
         self.begin_timing();
         self.leave_balancer(service);
@@ -66,7 +63,7 @@ impl Reactor {
                     conn.phase == Phase::Open && conn.wire.streams_open() == 0 && conn.is_remote();
                 if !conn.has_asked || is_between {
                     let grace = if conn.has_asked {
-                        DRAIN_IDLE_GRACE_MS
+                        DRAIN_IDLE_MS
                     } else {
                         DRAIN_GRACE_MS
                     };
