@@ -618,6 +618,13 @@ class TestRefusedAtStart:
         (endpoint,) = app.endpoints
         assert [one.call for one in endpoint.dependencies] == [guard]
 
+    def test_a_route_for_connect(self) -> None:
+        """It would be called for WebSockets and sessions, as if they were requests."""
+        with pytest.raises(
+            ConfigError, match=r"test_protection.py:\d+.*CONNECT.*@app.webtransport"
+        ):
+            App().route("/member", methods=("GET", "connect"))(allowed)
+
 
 class TestProceduresOfSessions:
     """`webtransport_rpc` of a mounted application left out what is declared around that."""

@@ -106,6 +106,18 @@ def test_refusals(serve) -> None:
         assert (peer.answers[5].status, peer.answers[7].status) == (426, 501)
 
 
+def test_refusals_with_success_grant_nothing(serve) -> None:
+    """RFC 8441 §5: to the client any 2xx is an open WebSocket."""
+    server = serve(application("grants_app"))
+    with connect(server) as peer:
+        paths = ("/text", "/success", "/refusing/member", "/asgi/x")
+        for number, path in enumerate(paths):
+            assert Tunnel(peer, 2 * number + 1, path).answer.status == 500
+        assert Tunnel(peer, 2 * len(paths) + 1, "/wsgi/x").answer.status == 404
+        assert server.get("/seen").body == b"[]"
+    assert "refused a WebSocket or session with a status of success" in server.err
+
+
 def test_windows_hold_both_sides_back(serve) -> None:
     server = serve(APP, "--write-stall-ms", "0")
     with connect(server, opens_windows=False) as peer:

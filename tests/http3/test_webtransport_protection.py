@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
 from rig import application
 from wtpeer import wt_client
 
@@ -30,3 +31,23 @@ def test_every_kind_of_protection(serve_h3) -> None:
             assert await session.closed() == (0, "SECRET")
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("protocol", ["webtransport", "webtransport-h3", "websocket"])
+def test_nothing_but_an_acceptance_grants(serve_h3, protocol) -> None:
+    """A 2xx of a handler, of middleware or of a mounted application was taken for a session by clients."""
+    server = serve_h3(app=application("grants_sessions_app"))
+
+    async def main() -> None:
+        async with wt_client(server) as client:
+            paths = ["/text", "/success", "/refusing/member", "/asgi/x", "/wsgi/x"]
+            if protocol != "websocket":  # one is passed on
+                paths.append("/forwarded")
+            for path in paths:
+                asked = client.ask(path, ("sec-websocket-version", "13"), protocol=protocol)
+                assert await client.status(asked) >= 400, path
+            assert (await client.get("/seen")).body == b"[]"
+            assert client.terminated is None
+
+    asyncio.run(main())
+    assert "refused a WebSocket or session with a status of success" in server.err

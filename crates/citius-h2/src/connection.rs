@@ -723,6 +723,7 @@ impl Connection {
                 Expecting::Nothing
             },
             head_only: head.method == Method::Head,
+            asks_protocol: head.method == Method::Connect,
             priority: early.unwrap_or(facts.priority),
             served: 0,
             credit: 0,

@@ -129,6 +129,9 @@ impl Connection {
                     content_type: None,
                     fields,
                 };
+                if let Some(stream) = self.streams.at_mut(index) {
+                    stream.asks_protocol = false;
+                }
                 let started = self.start(cx, index, &response, out);
                 if let (Ok(()), Some(stream)) = (started, self.streams.at_mut(index)) {
                     stream.is_tunnel = true;
@@ -629,6 +632,9 @@ fn indexing(name: &[u8], value: &[u8]) -> Indexing {
 fn check_final(stream: &Stream, response: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
     if !stream.state.awaits_headers() {
         return Err(Fault::ResponseOrder);
+    }
+    if stream.asks_protocol && response.status.is_successful() {
+        return Err(Fault::ResponseGrants);
     }
     response.check_final(is_known)
 }

@@ -74,6 +74,9 @@ pub(crate) struct Stream {
     pub(crate) expecting: Expecting,
     /// Neither response nor trailers may have a body: the method is HEAD.
     pub(crate) head_only: bool,
+    /// Its request asks for another protocol (RFC 8441), which only [`Action::Switch`](citius_http::Action::Switch) may
+    /// grant.
+    pub(crate) asks_protocol: bool,
     pub(crate) priority: Priority,
     /// Turn in which it last sent, for those that share.
     pub(crate) served: u32,

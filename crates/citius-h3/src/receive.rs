@@ -585,6 +585,7 @@ impl Connection {
             stream.expecting = Expecting::Unasked;
         }
         stream.head_only = head.method == Method::Head;
+        stream.asks_protocol = head.method == Method::Connect;
         stream.priority = early.unwrap_or(facts.priority);
         stream.expected = facts.content_length;
         if ended {

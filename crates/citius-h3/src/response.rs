@@ -177,7 +177,8 @@ impl Connection {
             content_type: None,
             fields,
         };
-        let stream = self.streams.at(index).ok_or(Fault::ResponseOrder)?;
+        let stream = self.streams.at_mut(index).ok_or(Fault::ResponseOrder)?;
+        stream.asks_protocol = false;
         let (id, is_session) = (stream.id, stream.asks_session);
         // Draft 02 of WebTransport, which Chromium speaks, has its server name it.
         let more: &[(&[u8], &[u8])] = if is_session {
@@ -419,6 +420,9 @@ fn secrecy(name: &[u8]) -> Secrecy {
 fn check_final(stream: &Stream, response: &ResponseHead<'_>, is_known: bool) -> Result<(), Fault> {
     if !stream.state.awaits_headers() {
         return Err(Fault::ResponseOrder);
+    }
+    if stream.asks_protocol && response.status.is_successful() {
+        return Err(Fault::ResponseGrants);
     }
     response.check_final(is_known)
 }

@@ -110,6 +110,9 @@ pub(crate) struct Stream {
     pub(crate) expecting: Expecting,
     /// The response has no content: the method is HEAD.
     pub(crate) head_only: bool,
+    /// Its request asks for another protocol (RFC 9220), which only [`Action::Switch`](citius_http::Action::Switch) may
+    /// grant.
+    pub(crate) asks_protocol: bool,
     pub(crate) priority: Priority,
     /// Turn in which it last sent, for those that share.
     pub(crate) served: u32,
@@ -148,6 +151,7 @@ impl Stream {
             state: State::new(false),
             expecting: Expecting::Nothing,
             head_only: false,
+            asks_protocol: false,
             priority: Priority::default(),
             served: 0,
             credit: 0,

@@ -194,6 +194,8 @@ faults! {
     Overloaded = Peer, 503, "RFC 9110 §15.6.4", "server is overloaded";
     /// A status outside 200…599 (100…199 for informational responses).
     ResponseStatus = App, 500, "RFC 9110 §15", "application's status is not one a server may send";
+    /// A 2xx in response to an extended CONNECT, which is to be refused: it would grant the protocol that was asked for.
+    ResponseGrants = App, 500, "RFC 8441 §5", "application refused a WebSocket or session with a status of success";
     /// A field name that is not a token.
     ResponseFieldName = App, 500, "RFC 9110 §5.1", "application's field name is not a token";
     /// A field value with CR, LF, NUL or another control byte.

@@ -46,6 +46,11 @@ impl Status {
         self.0 < 200
     }
 
+    /// Whether the request was successful (2xx).
+    pub const fn is_successful(self) -> bool {
+        matches!(self.0, 200..=299)
+    }
+
     /// Whether a response with this status never has a body (RFC 9112 §6.3 rule 1).
     pub const fn has_no_body(self) -> bool {
         self.is_informational() || self.0 == 204 || self.0 == 304

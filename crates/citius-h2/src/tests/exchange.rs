@@ -433,6 +433,26 @@ fn what_is_too_much_is_answered() {
     assert!(client.read().contains("; HEADERS 1 :status=413"));
 }
 
+/// RFC 8441 §5: any 2xx grants what an extended CONNECT asks for.
+#[test]
+fn an_extended_connect_is_not_refused_with_success() {
+    for (status, is_whole) in [(200, true), (204, true), (200, false), (299, false)] {
+        let mut client = Client::new();
+        let head = client.head(1, "CONNECT", &[(":protocol", "websocket")], false);
+        client.feed(&head);
+        let fields = Fields::EMPTY;
+        let action = if is_whole {
+            Action::Respond(response(status, &fields), Payload::Copied(b""))
+        } else {
+            Action::Start(response(status, &fields))
+        };
+        let result = with!(&mut client, |connection, cx, out| connection
+            .send(cx, 1, action, out));
+        assert_eq!(result, Err(Fault::ResponseGrants));
+        assert!(client.read().contains("HEADERS 1 :status=500"));
+    }
+}
+
 /// httpx loses all of a response whose stream is reset (issue 32 E1).
 #[test]
 fn a_body_that_is_too_long_does_not_end_a_response_that_has_begun() {

@@ -876,6 +876,28 @@ fn extended_connect_becomes_a_tunnel() {
     assert_eq!(plain.response(0), "reset 0x10e");
 }
 
+/// RFC 9220 §3, RFC 8441 §5: any 2xx grants what an extended CONNECT asks for.
+#[test]
+fn an_extended_connect_is_not_refused_with_success() {
+    let websocket = [&[(":protocol", "websocket")], &with("CONNECT", &[])[..]].concat();
+    for (status, is_whole) in [(200, true), (204, true), (200, false), (299, false)] {
+        let mut client = Client::greeted();
+        client.bytes(0, &headers(&websocket), false);
+        let fields = Fields::EMPTY;
+        let response = ResponseHead {
+            status: Status::new(status).unwrap(),
+            ..head(&fields)
+        };
+        let action = if is_whole {
+            Action::Respond(response, Payload::Copied(b""))
+        } else {
+            Action::Start(response)
+        };
+        assert_eq!(client.act(0, action), Err(Fault::ResponseGrants));
+        assert!(client.response(0).starts_with("[:status: 500;"));
+    }
+}
+
 #[test]
 fn a_drain_answers_what_was_sent_and_rejects_the_rest() {
     let mut client = Client::greeted();

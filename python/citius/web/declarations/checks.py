@@ -123,6 +123,11 @@ def checked_methods(methods: object, pattern: object) -> list[str]:
     for one in cast("Iterable[object]", methods):
         if not isinstance(one, str) or not re.fullmatch(TOKEN, one):
             raise ConfigError(f"the route {pattern} ({caller()}): {one!r} is no method")
+        if one.upper() == "CONNECT":
+            raise ConfigError(
+                f"the route {pattern} ({caller()}): CONNECT is no method of requests; write "
+                "@app.websocket or @app.webtransport"
+            )
         found.append(one.upper())
     return found
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use citius_http::coding::Coding;
-use citius_http::{Action, Fault, Fields, Head, Payload, ResponseHead, Status};
+use citius_http::{Action, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::Reply;
 use citius_reactor::ws::Opening;
 use citius_route::{Captures, Converter, Found, Router};
@@ -226,8 +226,18 @@ fn find_route<'a>(
         }
         head = context.head.take().expect("there is no session to take it");
     }
+    let is_connect = head.method == Method::Connect;
     let allow = match routes.find(&mut head, captures) {
-        Found::Route(route) => return Some((route, head)),
+        // An extended CONNECT (RFC 8441, RFC 9220) is no request but for routes that pass WebSockets on, whatever
+        // methods the others have.
+        Found::Route(route) if !is_connect || route.info.forwards && asks_for_websocket(&head) => {
+            return Some((route, head));
+        }
+        Found::Route(_) => {
+            head.app_tag = 0;
+            captures.clear();
+            None
+        }
         Found::MethodNotAllowed(allow) => Some(allow),
         Found::Nothing => None,
     };
