@@ -147,6 +147,30 @@ def test_early_hints_and_trailers(serve_h3) -> None:
     asyncio.run(main())
 
 
+OF_CONNECTION = """
+from citius import App, Response
+app = App()
+FIELDS = ("te", "connection", "keep-alive", "transfer-encoding", "upgrade", "proxy-connection")
+@app.get("/")
+def echoed() -> Response:
+    return Response("x", headers={"x-kept": "1"} | dict.fromkeys(FIELDS, "trailers"))
+"""
+
+
+def test_fields_of_connections_and_requests_are_left_out(serve_h3) -> None:
+    """RFC 9114 §4.2: a client that checks it closes the connection."""
+    server = serve_h3(app=OF_CONNECTION)
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            response = await client.get("/")
+            assert set(response.headers) == {
+                "x-kept", "server", "date", "content-type", "content-length", "alt-svc",
+            }  # fmt: skip
+
+    asyncio.run(main())
+
+
 def test_metrics_count_connections_and_requests(serve_h3) -> None:
     server = serve_h3("--management", "127.0.0.1:0")
 

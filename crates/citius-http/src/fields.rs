@@ -6,7 +6,7 @@
 //!
 //! Fields that frame the message are not kept as text: `content-length` becomes a number that the
 //! body is held against, `connection: close` a flag; `transfer-encoding`, `keep-alive`, `upgrade`
-//! and `proxy-connection` are the server's business and dropped.
+//! and `proxy-connection` are the server's business and dropped, `te` is of requests (RFC 9114 §4.2).
 
 use alloc::vec::Vec;
 
@@ -83,7 +83,7 @@ impl Fields {
                 self.lines.truncate(start);
                 return Ok(());
             }
-            b"transfer-encoding" | b"keep-alive" | b"upgrade" | b"proxy-connection" => {
+            b"transfer-encoding" | b"keep-alive" | b"te" | b"upgrade" | b"proxy-connection" => {
                 self.lines.truncate(start);
                 return Ok(());
             }
@@ -246,6 +246,7 @@ mod tests {
         fields
             .push(b"Transfer-Encoding", b"chunked")
             .expect("dropped");
+        fields.push(b"TE", b"trailers").expect("dropped");
         assert_eq!(
             (fields.lines(), fields.content_length, fields.close),
             (&b""[..], Some(12), true)
