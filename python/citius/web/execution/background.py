@@ -57,7 +57,8 @@ def defer(
     """Call ``function`` behind the response, whether or not its client waits for it.
 
     It is called when the handler, the stream that it has returned and the request's dependencies have ended;
-    not at all if one of them has failed or the handler was cancelled. What is deferred later is called soon.
+    not at all if one of them has failed or the handler was cancelled. What is deferred later is called soon,
+    and so is what the handler of a WebSocket or of a session defers, which has no response to wait for.
 
     Args:
         request: The request whose handler defers.
