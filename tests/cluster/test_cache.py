@@ -707,6 +707,24 @@ def test_a_name_stands_for_no_other_lock(make: Any, kind: str) -> None:
     run(steps)
 
 
+def test_a_redis_with_an_older_state_gives_no_fence_twice(redis: Redis) -> None:
+    """One that was restarted from a snapshot, or a replica that was behind, has an old number again."""
+
+    async def steps() -> None:
+        store = RedisLocks(client(redis.url), "p")
+        async with Lock(store, "job").hold(wait_s=0) as first:
+            pass
+        snapshot = redis.cli("GET", "p:fence:{job}").strip()
+        for _ in range(5):
+            async with Lock(store, "job").hold(wait_s=0) as held:
+                pass
+        redis.cli("SET", "p:fence:{job}", snapshot)
+        async with Lock(store, "job").hold(wait_s=0) as later:
+            assert later.fence > held.fence > first.fence
+
+    run(steps)
+
+
 def test_locks_leave_nothing_in_redis_for_ever(redis: Redis) -> None:
     """Names have texts of clients in them: a fence for each was kept without an end (issue 32 H)."""
 

@@ -246,15 +246,17 @@ class SharedLocks:
 _FENCE_S: Final = 7 * 86_400
 """A fence is forgotten when its lock was not taken for so long: the clock is above it by then."""
 
-# A Redis that has lost its memory goes on above the fences it gave: it begins at its clock's milliseconds.
+# No fence is below the clock of Redis in milliseconds: a Redis that has lost its memory, or that has an
+# older state again (a snapshot, a replica that was behind), goes on above the fences that it has given.
 # A holder whose reply was lost asks again, and has it.
 _TAKE: Final = """
+local before = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2])
 elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return false end
-local now = redis.call('TIME')
-redis.call('SET', KEYS[2], now[1] .. string.format('%03d', math.floor(now[2] / 1000)), 'NX')
-redis.call('EXPIRE', KEYS[2], ARGV[3])
-return redis.call('INCR', KEYS[2])
+local time = redis.call('TIME')
+local fence = math.max(before + 1, tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+redis.call('SET', KEYS[2], string.format('%.0f', fence), 'EX', ARGV[3])
+return fence
 """
 _RENEW: Final = """
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
