@@ -360,3 +360,30 @@ def test_a_change_that_redis_has_lost_is_none_the_less(
         run(steps)
     finally:
         redis.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "shared"])
+def test_those_that_wait_neither_shorten_nor_lengthen_the_claim_of_the_maker(kind: str) -> None:
+    """A waiter that left ended the claim within a second, and each look of one made it last anew."""
+    now = 0.0
+    store: Any = (
+        MemoryCache(clock=lambda: now)
+        if kind == "memory"
+        else SharedCache(SharedTable.alone(1 << 20, clock=lambda: now), "p")
+    )
+
+    async def steps() -> None:
+        nonlocal now
+        assert await store.claim("a", b"maker", 10)
+        assert not await store.claim("a", b"waiter", 10)
+        await store.release("a", b"waiter")
+        now = 9.0
+        assert not await store.claim("a", b"waiter", 10), "two make it"
+        now = 11.0
+        assert await store.claim("a", b"waiter", 10), "the claim of one that is gone does not end"
+        await store.release("a", b"maker")
+        assert not await store.claim("a", b"other", 10)
+        await store.release("a", b"waiter")
+        assert await store.claim("a", b"other", 10)
+
+    run(steps)

@@ -288,3 +288,20 @@ def test_a_kill_in_any_write_leaves_a_table_that_works() -> None:
     for number in range(40):
         assert table.set(b"key-%d" % number, b"%d" % number * 100, 1e6)
     assert all(table.get(b"key-%d" % n) == b"%d" % n * 100 for n in range(40))
+
+
+def test_a_value_that_is_set_if_absent_keeps_its_time_and_is_discarded_by_its_value() -> None:
+    now = 0.0
+    table = SharedTable.alone(1 << 20, clock=lambda: now)
+    assert table.set_if_absent(b"a", b"one", 10) == b"one"
+    now = 9.0
+    assert table.set_if_absent(b"a", b"two", 10) == b"one"
+    assert not table.discard(b"a", b"two")
+    assert table.get(b"a") == b"one"
+    now = 11.0
+    assert table.set_if_absent(b"a", b"two", 10) == b"two"
+    assert table.discard(b"a", b"two")
+    assert not table.discard(b"a", b"two")
+    assert table.get(b"a") is None
+    with pytest.raises(ValueError, match="bytes are too many"):
+        table.set_if_absent(b"a", b"x" * (1 << 20), 10)

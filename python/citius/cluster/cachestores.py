@@ -160,12 +160,12 @@ class SharedCache:
 
     async def claim(self, key: str, token: bytes, ttl_s: float) -> bool:
         """Try to be the one that makes an entry."""
-        return self._table.update(self._key("claim", key), lambda old: old or token, ttl_s) == token
+        # One that waits does not make the claim of another last longer.
+        return self._table.set_if_absent(self._key("claim", key), token, ttl_s) == token
 
     async def release(self, key: str, token: bytes) -> None:
         """End one's own claim."""
-        name = self._key("claim", key)
-        self._table.update(name, lambda old: None if old == token else old, 1.0)
+        self._table.discard(self._key("claim", key), token)
 
     def _key(self, kind: str, name: str) -> bytes:
         return f"{self._prefix}:{kind}:{name}".encode()

@@ -130,6 +130,32 @@ class SharedTable:
                 self._forget(found)
             return found is not None
 
+    def discard(self, key: bytes, value: bytes) -> bool:
+        """Forget a value if it is this one; whether it was."""
+        with self._locked():
+            found = self._find(key)
+            if found is None or found.value != value:
+                return False
+            self._forget(found)
+            return True
+
+    def set_if_absent(self, key: bytes, value: bytes, max_age_s: float) -> bytes:
+        """Keep a value for so long unless the key has one, whose time stays as it is.
+
+        Returns:
+            The value that the key has then.
+
+        Raises:
+            ValueError: The value is too long to be kept.
+        """
+        with self._locked():
+            found = self._find(key)
+            if found is not None:
+                return found.value
+            if not self._set(key, value, max_age_s, None):
+                raise self._too_long(key, value)
+            return value
+
     def update(
         self, key: bytes, change: Callable[[bytes | None], bytes | None], max_age_s: float
     ) -> bytes | None:
@@ -145,11 +171,14 @@ class SharedTable:
                 if found is not None:
                     self._forget(found)
             elif not self._set(key, value, max_age_s, found):
-                raise ValueError(
-                    f"{len(key) + len(value)} bytes are too many for memory of all workers: "
-                    f"{self.value_bytes_max} can be kept"
-                )
+                raise self._too_long(key, value)
             return value
+
+    def _too_long(self, key: bytes, value: bytes) -> ValueError:
+        return ValueError(
+            f"{len(key) + len(value)} bytes are too many for memory of all workers: "
+            f"{self.value_bytes_max} can be kept"
+        )
 
     def next_fence(self) -> int:
         """A number that is higher than all before, also over a restart.
