@@ -27,6 +27,11 @@ LEASE_S: Final = 10.0
 """How long a worker is taken to be alive that has not said so to Redis. Origin: ten times the interval in
 which it does, and longer than a handler should hold an event loop."""
 
+DOUBT_S: Final = 3.0
+"""How long it is taken to be alive still when its lease is found ended. Origin: it renews it sooner if Redis
+stood still or was away for longer than a lease lasts, so that the worker could not."""
+_DOUBT_KEPT_S: Final = 24 * 3600.0
+
 PAGE_MAX: Final = 256
 """Events that are read at once."""
 
@@ -112,8 +117,8 @@ class RunStore(Protocol):
         """The run that has a key."""
         ...
 
-    async def unclaim(self, key: str) -> None:
-        """Take a key from its run."""
+    async def unclaim(self, key: str, run: str) -> None:
+        """Take a key from a run that has it."""
 
     async def reserve(self, group: str, run: str, most: int, ttl_s: float) -> list[str] | None:
         """Count a run in a group; those in it if they are so many already."""
@@ -228,12 +233,7 @@ class TableRuns:
 
     async def claim(self, key: str, run: str, ttl_s: float) -> str:
         """Give a run a key."""
-
-        def change(value: bytes | None) -> bytes:
-            return run.encode() if value is None else value
-
-        claimed = self._table.update(self._key("key", key), change, ttl_s)
-        assert claimed is not None, "it has been given one"
+        claimed = self._table.set_if_absent(self._key("key", key), run.encode(), ttl_s)
         return claimed.decode()
 
     async def claimed(self, key: str) -> str | None:
@@ -241,9 +241,9 @@ class TableRuns:
         found = self._table.get(self._key("key", key))
         return None if found is None else found.decode()
 
-    async def unclaim(self, key: str) -> None:
-        """Take a key from its run."""
-        self._table.delete(self._key("key", key))
+    async def unclaim(self, key: str, run: str) -> None:
+        """Take a key from a run."""
+        self._table.discard(self._key("key", key), run.encode())
 
     async def reserve(self, group: str, run: str, most: int, ttl_s: float) -> list[str] | None:
         """Count a run."""
@@ -349,6 +349,22 @@ redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[1])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 return false
 """
+_UNCLAIM: Final = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0
+"""
+# A lease that has ended is doubted first: KEYS are the lease, and since when it is doubted.
+_IS_ALIVE: Final = """
+if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local since = tonumber(redis.call('GET', KEYS[2]) or '')
+if not since then
+  redis.call('SET', KEYS[2], string.format('%.0f', now), 'PX', ARGV[2])
+  return 1
+end
+return now - since < tonumber(ARGV[1]) and 1 or 0
+"""
 
 
 class RedisRuns:
@@ -359,6 +375,7 @@ class RedisRuns:
         self._prefix = prefix
         self._append, self._read = Script(_APPEND), Script(_READ)
         self._end, self._reserve = Script(_END), Script(_RESERVE)
+        self._unclaim, self._is_alive = Script(_UNCLAIM), Script(_IS_ALIVE)
 
     async def create(self, run: str, record: RunRecord, ttl_s: float) -> None:
         """Keep a new run."""
@@ -367,9 +384,7 @@ class RedisRuns:
         replies = await self._client.pipeline(
             [["HSET", key, *fields], ["PEXPIRE", key, _ms(ttl_s)]]
         )
-        for reply in replies:
-            if isinstance(reply, Refusal):
-                raise EngineRefused(str(reply))
+        _check(replies)
 
     async def find(self, run: str) -> RunRecord | None:
         """What is known of a run."""
@@ -413,9 +428,9 @@ class RedisRuns:
         found = await command(self._client, "GET", self._key("key", key))
         return None if found is None else bytes(found).decode()
 
-    async def unclaim(self, key: str) -> None:
-        """Take a key from its run."""
-        await command(self._client, "DEL", self._key("key", key))
+    async def unclaim(self, key: str, run: str) -> None:
+        """Take a key from a run."""
+        await self._call(self._unclaim, [self._key("key", key)], [run])
 
     async def reserve(self, group: str, run: str, most: int, ttl_s: float) -> list[str] | None:
         """Count a run."""
@@ -429,16 +444,18 @@ class RedisRuns:
 
     async def renew(self, worker: str) -> None:
         """Renew the lease of a worker."""
-        await command(self._client, "SET", self._key("worker", worker), "1", "PX", _ms(LEASE_S))
+        lease: list[Argument] = ["SET", self._key("worker", worker), "1", "PX", _ms(LEASE_S)]
+        replies = await self._client.pipeline([lease, ["DEL", self._key("doubted", worker)]])
+        _check(replies)
 
     async def is_alive(self, worker: str) -> bool:
-        """Whether its lease has not ended."""
-        return bool(await command(self._client, "EXISTS", self._key("worker", worker)))
+        """Whether its lease has not ended, or has been found ended for less than ``DOUBT_S``."""
+        keys: list[Argument] = [self._key("worker", worker), self._key("doubted", worker)]
+        return await self._call(self._is_alive, keys, [_ms(DOUBT_S), _ms(_DOUBT_KEPT_S)]) == 1
 
     async def _call(self, script: Script, keys: list[Argument], arguments: list[Argument]) -> Any:
         (reply,) = await script.replies(self._client, [script.call(keys, arguments)])
-        if isinstance(reply, Refusal):
-            raise EngineRefused(str(reply))
+        _check([reply])
         return reply
 
     def _keys(self, run: str) -> list[Argument]:
@@ -446,6 +463,13 @@ class RedisRuns:
 
     def _key(self, kind: str, name: str) -> str:
         return f"{self._prefix}:{kind}:{{{name}}}"
+
+
+def _check(replies: Sequence[object]) -> None:
+    """Raise what Redis has refused."""
+    for reply in replies:
+        if isinstance(reply, Refusal):
+            raise EngineRefused(str(reply))
 
 
 def _ms(seconds: float) -> int:

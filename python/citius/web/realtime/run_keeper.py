@@ -55,6 +55,8 @@ class RunKeeper:
         self._followers: dict[str, set[Follower]] = {}
         self._ends: dict[str, tuple[str, bytes, float]] = {}
         """Ends that the store has not taken yet."""
+        self._undone: dict[str, str] = {}
+        """Runs that have not begun, with their owners, which the store has not forgotten yet."""
         self._forgetting: set[Task[None]] = set()
         self._lock = threading.Lock()
         self._tickers: dict[AbstractEventLoop, Task[None]] = {}
@@ -136,11 +138,22 @@ class RunKeeper:
             self._counts[run.limits.kind] -= 1
 
     async def _undo(self, run: str, record: RunRecord) -> None:
+        """Take a run back that cannot begin, sooner or later: it would count as one of its owner's."""
         self._drop(run)
-        with suppress(EngineAway):
+        self._undone[run] = record.owner
+        try:
+            with suppress(EngineAway):
+                await self._forget_undone()
+        finally:
+            if self._undone:
+                self.attend()
+
+    async def _forget_undone(self) -> None:
+        for run, owner in list(self._undone.items()):
             await self.store.forget(run)
-            if record.owner:
-                await self.store.release(record.owner, run)
+            if owner:
+                await self.store.release(owner, run)
+            self._undone.pop(run, None)
 
     async def _reserve(self, owner: str, run: str, limits: RunLimits) -> None:
         """Count a run of an owner; those that are over, or whose worker is gone, count no more.
@@ -162,6 +175,14 @@ class RunKeeper:
             f"{limits.owner_runs_max} runs are under way; wait for one of them or cancel it",
             {"retry-after": "1"},
         )
+
+    async def claimed(self, key: str) -> str | None:
+        """What has a claim; one of a run that is not there ends: it could not begin, or is kept no longer."""
+        found = await self.store.claimed(key)
+        if found is None or await self.store.find(found.partition(" ")[0]) is not None:
+            return found
+        await self.store.unclaim(key, found)
+        return None
 
     async def is_running(self, run: str) -> bool:
         """Whether a run goes on; one whose worker is gone is ended."""
@@ -285,7 +306,7 @@ class RunKeeper:
             self._tickers[loop] = loop.create_task(self._tick(loop), name="citius-runs")
 
     async def _tick(self, loop: AbstractEventLoop) -> None:
-        while self._runs or self._followers or self._ends:
+        while self._runs or self._followers or self._ends or self._undone:
             await asyncio.sleep(TICK_S)
             try:
                 await self._look(loop)
@@ -306,6 +327,7 @@ class RunKeeper:
         if own or self._ends:
             await self.store.renew(self.worker)
             await self._keep_ends()
+        await self._forget_undone()
         for run in own:
             # Another worker may have ended it, because this one has stood still for long.
             record = await self.store.find(run.identifier)

@@ -332,20 +332,20 @@ class Runs:
             raise BadRequest(f"expected an Idempotency-Key of 1 to {KEY_CHARS_MAX} characters")
         name = _digest(f"{whose} {path} {key}")
         of_body = hashlib.sha256(request.body()).hexdigest()[:32]
-        known = await keeper.store.claimed(name)
+        known = await keeper.claimed(name)
         if known is None:
             try:
                 identifier = await keeper.begin(
                     record, self._limits, events, what, claim=(name, of_body)
                 )
             except TooManyRequests:
-                known = await keeper.store.claimed(name)  # by the same request, a moment ago
+                known = await keeper.claimed(name)  # by the same request, a moment ago
                 if known is None:
                     raise
             else:
                 if identifier:
                     return identifier, True
-                known = await keeper.store.claimed(name)
+                known = await keeper.claimed(name)
         if known is None:
             raise Conflict("another request with this Idempotency-Key has just failed")
         identifier, _, of_first = known.partition(" ")
