@@ -298,6 +298,36 @@ def test_members_survive_a_redis_that_forgets(redis: Redis) -> None:
     run(steps)
 
 
+def test_members_survive_a_redis_that_goes_back_in_time(redis: Redis) -> None:
+    """A snapshot, a replica that was behind: ghosts and missing members stayed for as long as their node."""
+
+    async def steps() -> None:
+        one, two = (
+            Presence(RedisPresence(client(redis.url), "p"), "room", timeout_s=PATIENT_S, ttl_s=1)
+            for _ in range(2)
+        )
+
+        async def until_two_sees(*names: str) -> None:
+            async with asyncio.timeout(10):
+                while sorted(await two.members()) != sorted(names):
+                    await asyncio.sleep(0.01)  # a look at a condition
+
+        async with one.enter("ann"):
+            async with one.enter("left"):
+                await until_two_sees("ann", "left")
+                (key,) = redis.cli("--raw", "KEYS", "p:room:node:*").split()
+                assert redis.cli("COPY", key, "snapshot").strip() == "1"
+            async with one.enter("new"):
+                await until_two_sees("ann", "new")
+                assert redis.cli("COPY", "snapshot", key, "REPLACE").strip() == "1"
+                assert sorted(await two.members()) == ["ann", "left"]
+                await until_two_sees("ann", "new")
+        await one.stop()
+        await two.stop()
+
+    run(steps)
+
+
 def test_members_that_others_write_are_counted_and_dropped(redis: Redis) -> None:
     async def steps() -> None:
         stats, direct = Stats(), client(redis.url)

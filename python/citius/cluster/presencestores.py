@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from citius.cluster.engines import EngineRefused
-from citius.cluster.redisclient import Refusal
+from citius.cluster.redisclient import Refusal, Script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _NODES_S: Final = 24 * 3600
 # Nodes whose members are read; a topic has a node for each worker.
 _NODES_MAX: Final = 10_000
+_NUMBER_BYTES: Final = 8
 
 
 class MemoryPresence:
@@ -95,12 +97,29 @@ class SharedPresence:
         return f"{self._prefix}:{topic}".encode()
 
 
+# The field of a hash that says which write was its last; no UTF-8, so no member has its name.
+_WRITE: Final = b"\xff"
+# All members of a node in place of those that are noted.
+_REPLACE: Final = """
+redis.call('DEL', KEYS[1])
+for at = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[at], ARGV[at + 1]) end
+return redis.call('PEXPIRE', KEYS[1], ARGV[1])
+"""
+
+
 class RedisPresence:
-    """Members of all machines: a hash for each node, which Redis forgets with its node."""
+    """Members of all machines: a hash for each node, which Redis forgets with its node.
+
+    Each write has a number, and finds that of the last one. If it is another (Redis was emptied, has an older
+    state again, or has carried out a write late whose reply was given up), it replaces the whole hash.
+    """
 
     def __init__(self, client: RedisClient, prefix: str) -> None:
         self._client = client
         self._prefix = prefix
+        self._replace = Script(_REPLACE)
+        self._written: dict[tuple[str, str], bytes] = {}
+        """The number of the last write of a topic and node that Redis has confirmed."""
 
     async def write(
         self,
@@ -112,19 +131,22 @@ class RedisPresence:
         everything: Mapping[str, bytes],
         ttl_s: float,
     ) -> None:
-        """Note changes; all members, if Redis has forgotten them."""
+        """Note changes; all members, if Redis does not have those of the last write."""
         key, nodes, ttl_ms = self._node(topic, node), self._nodes(topic), round(1000 * ttl_s)
-        calls: list[Sequence[Argument]] = [["PEXPIRE", key, ttl_ms]]
-        if entered:
-            calls.append(["HSET", key, *(part for pair in entered.items() for part in pair)])
+        before, number = self._written.pop((topic, node), None), secrets.token_bytes(_NUMBER_BYTES)
+        calls: list[Sequence[Argument]] = [["HGET", key, _WRITE]]
+        calls.append(
+            ["HSET", key, _WRITE, number, *(part for pair in entered.items() for part in pair)]
+        )
         if left:
             calls.append(["HDEL", key, *left])
         calls += [["PEXPIRE", key, ttl_ms], ["SADD", nodes, node], ["EXPIRE", nodes, _NODES_S]]
-        was_there = (await self._ask(calls))[0]
-        forgotten = len(everything) > len(entered) and not was_there
-        if forgotten:
-            pairs = [part for pair in everything.items() for part in pair]
-            await self._ask([["HSET", key, *pairs], ["PEXPIRE", key, ttl_ms]])
+        found = (await self._ask(calls))[0]
+        if found != before or (found is None and len(everything) > len(entered)):
+            pairs = [_WRITE, number, *(part for pair in everything.items() for part in pair)]
+            call = self._replace.call([key], [ttl_ms, *pairs])
+            _check(await self._replace.replies(self._client, [call]))
+        self._written[topic, node] = number
 
     async def read(self, topic: str) -> list[Mapping[bytes, bytes]]:
         """The members of each node that is there."""
@@ -134,6 +156,8 @@ class RedisPresence:
             return []
         found = await self._ask([["HGETALL", self._node(topic, name)] for name in names])
         hashes = [_pairs(reply) for reply in found]
+        for members in hashes:
+            members.pop(_WRITE, None)
         gone = [name for name, members in zip(names, hashes, strict=True) if not members]
         if gone:
             # A node that comes back at this moment is noted again with its next renewal.
@@ -141,17 +165,21 @@ class RedisPresence:
         return [members for members in hashes if members]
 
     async def _ask(self, calls: Sequence[Sequence[Argument]]) -> list[Any]:
-        replies = await self._client.pipeline(calls)
-        for reply in replies:
-            if isinstance(reply, Refusal):
-                raise EngineRefused(str(reply))
-        return replies
+        return _check(await self._client.pipeline(calls))
 
     def _nodes(self, topic: str) -> str:
         return f"{self._prefix}:{topic}:nodes"
 
     def _node(self, topic: str, node: str) -> str:
         return f"{self._prefix}:{topic}:node:{node}"
+
+
+def _check(replies: list[Any]) -> list[Any]:
+    """Replies, none of which is a refusal."""
+    for reply in replies:
+        if isinstance(reply, Refusal):
+            raise EngineRefused(str(reply))
+    return replies
 
 
 def _pairs(reply: object) -> dict[bytes, bytes]:
