@@ -12,7 +12,7 @@ import pytest
 from citius import App, Request
 from citius.cluster.engines import EngineAway
 from citius.cluster.ownredis import RedisByLoop
-from citius.cluster.runstores import LEASE_S, RedisRuns
+from citius.cluster.runstores import LEASE_S, Page, RedisRuns, RunRecord
 from citius.testing import AsyncClient
 from engines_rig import Redis
 
@@ -156,6 +156,55 @@ def test_no_claim_is_taken_from_another_run(redis: Redis) -> None:
         assert await store.claim("k", "two", 10) == "one"
         await store.unclaim("k", "one")
         assert await store.claim("k", "two", 10) == "two"
+        await client.close()
+
+    asyncio.run(steps())
+
+
+@needs_redis
+def test_a_redis_that_goes_back_in_time_is_told_as_a_gap(redis: Redis) -> None:
+    """Later events took the numbers of those that were lost, and readers waited for what had been sent."""
+
+    async def steps() -> None:
+        client = RedisByLoop(redis.url)
+        store, keys = RedisRuns(client, "runs"), ("runs:run:{r}", "runs:events:{r}")
+        record = RunRecord("w")
+
+        async def append(*events: bytes) -> None:
+            assert await store.append("r", record, events, 60)
+            record.last += len(events)
+
+        async def read(after: int) -> tuple[int, list[bytes]]:
+            page = await store.read("r", after)
+            assert isinstance(page, Page)
+            return page.first, page.events
+
+        def go_back() -> None:
+            for key in keys:
+                redis.cli("COPY", "old:" + key, key, "REPLACE")
+
+        await store.create("r", record, 60)
+        await append(b"1", b"2", b"3")
+        for key in keys:
+            redis.cli("COPY", key, "old:" + key)
+        await append(b"4", b"5", b"6")
+        go_back()
+        await append(b"7", b"8")
+        assert await read(6) == (7, [b"7", b"8"])
+        assert await read(3) == await read(0) == (7, [b"7", b"8"])
+        record.first = 8
+        await append(b"9")
+        assert await read(0) == (8, [b"8", b"9"])
+        # What is asked again changes nothing.
+        record.last -= 1
+        await append(b"9")
+        assert await read(0) == (8, [b"8", b"9"])
+        go_back()
+        assert await store.end("r", "done", b"end", 60, record.last)
+        assert await read(9) == await read(2) == (10, [b"end"])
+        found = await store.find("r")
+        assert found is not None
+        assert (found.state, found.first, found.last) == ("done", 10, 10)
         await client.close()
 
     asyncio.run(steps())

@@ -102,8 +102,11 @@ class RunStore(Protocol):
         """What comes after an event; ``None`` if the run is not there."""
         ...
 
-    async def end(self, run: str, state: str, event: bytes, keep_s: float) -> bool:
-        """End a run with an event; ``False`` if it was over before, or is not there."""
+    async def end(self, run: str, state: str, event: bytes, keep_s: float, after: int = 0) -> bool:
+        """End a run with an event; ``False`` if it was over before, or is not there.
+
+        ``after`` is the number of its last event so far, as far as the caller knows.
+        """
         ...
 
     async def forget(self, run: str) -> None:
@@ -204,8 +207,8 @@ class TableRuns:
                 break
         return Page(record, first, events)
 
-    async def end(self, run: str, state: str, event: bytes, keep_s: float) -> bool:
-        """End a run."""
+    async def end(self, run: str, state: str, event: bytes, keep_s: float, after: int = 0) -> bool:
+        """End a run; memory does not go back in time, and has all events."""
         ended = False
 
         def change(value: bytes | None) -> bytes | None:
@@ -309,21 +312,34 @@ def _record(value: bytes | None) -> RunRecord | None:
     return None if value is None else RunRecord(*json.loads(value))
 
 
-_APPEND: Final = """
+# A record that ends before the event that comes next is an older state of it: Redis has gone back in time.
+# What comes from here on is kept with its numbers, and what is before it is told as a gap.
+_HOLE: Final = """
+local function past_hole(had_last, had_first, last)
+  if last <= had_last then return had_last, had_first end
+  redis.call('DEL', KEYS[2])
+  return last, last + 1
+end
+"""
+_APPEND: Final = (
+    _HOLE
+    + """
 local had = redis.call('HMGET', KEYS[1], 'state', 'worker', 'last', 'first')
 if had[1] ~= 'running' or had[2] ~= ARGV[1] then return 0 end
-local last, number = tonumber(had[3]), tonumber(ARGV[2])
+local number = tonumber(ARGV[2])
+local last, begin = past_hole(tonumber(had[3]), tonumber(had[4]), number - 1)
 for at = 5, #ARGV do
   if number > last then redis.call('RPUSH', KEYS[2], ARGV[at]) last = number end
   number = number + 1
 end
-local first = tonumber(ARGV[3])
-if first > tonumber(had[4]) then redis.call('LTRIM', KEYS[2], first - tonumber(had[4]), -1) end
+local first = math.max(tonumber(ARGV[3]), begin)
+if first > begin then redis.call('LTRIM', KEYS[2], first - begin, -1) end
 redis.call('HSET', KEYS[1], 'last', last, 'first', first)
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 return 1
 """
+)
 _READ: Final = """
 local had = redis.call('HGETALL', KEYS[1])
 if #had == 0 then return false end
@@ -331,15 +347,19 @@ local first = math.max(tonumber(ARGV[1]) + 1, tonumber(redis.call('HGET', KEYS[1
 local at = first - tonumber(redis.call('HGET', KEYS[1], 'first'))
 return {had, first, redis.call('LRANGE', KEYS[2], at, at + tonumber(ARGV[2]) - 1)}
 """
-_END: Final = """
-if redis.call('HGET', KEYS[1], 'state') ~= 'running' then return 0 end
-redis.call('HSET', KEYS[1], 'state', ARGV[1], 'ended_at', ARGV[2])
-redis.call('HINCRBY', KEYS[1], 'last', 1)
+_END: Final = (
+    _HOLE
+    + """
+local had = redis.call('HMGET', KEYS[1], 'state', 'last', 'first')
+if had[1] ~= 'running' then return 0 end
+local last, first = past_hole(tonumber(had[2]), tonumber(had[3]), tonumber(ARGV[5]))
+redis.call('HSET', KEYS[1], 'state', ARGV[1], 'ended_at', ARGV[2], 'last', last + 1, 'first', first)
 redis.call('RPUSH', KEYS[2], ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 return 1
 """
+)
 _RESERVE: Final = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -407,9 +427,9 @@ class RedisRuns:
         record = _record_of(fields)
         return None if record is None else Page(record, int(first), list(events))
 
-    async def end(self, run: str, state: str, event: bytes, keep_s: float) -> bool:
+    async def end(self, run: str, state: str, event: bytes, keep_s: float, after: int = 0) -> bool:
         """End a run."""
-        arguments: list[Argument] = [state, time.time(), event, _ms(keep_s)]
+        arguments: list[Argument] = [state, time.time(), event, _ms(keep_s), after]
         return await self._call(self._end, self._keys(run), arguments) == 1
 
     async def forget(self, run: str) -> None:

@@ -53,7 +53,7 @@ class RunKeeper:
         self._counts: Counter[str] = Counter()
         """Runs of each kind, which do not take one another's places."""
         self._followers: dict[str, set[Follower]] = {}
-        self._ends: dict[str, tuple[str, bytes, float]] = {}
+        self._ends: dict[str, tuple[str, bytes, float, int]] = {}
         """Ends that the store has not taken yet."""
         self._undone: dict[str, str] = {}
         """Runs that have not begun, with their owners, which the store has not forgotten yet."""
@@ -212,7 +212,7 @@ class RunKeeper:
 
     async def finish(self, run: Run, state: str, event: bytes) -> None:
         """Keep the end of a run of this process."""
-        self._ends[run.identifier] = state, event, run.limits.keep_s
+        self._ends[run.identifier] = state, event, run.limits.keep_s, run.record.last
         await self._keep_ends()
         await self.left(run)
 
@@ -233,9 +233,9 @@ class RunKeeper:
         task.add_done_callback(self._forgetting.discard)
 
     async def _keep_ends(self) -> None:
-        for run, (state, event, keep_s) in list(self._ends.items()):
+        for run, (state, event, keep_s, last) in list(self._ends.items()):
             try:
-                await self.store.end(run, state, event, keep_s)
+                await self.store.end(run, state, event, keep_s, last)
             except EngineAway:
                 return
             self._ends.pop(run, None)
