@@ -14,7 +14,9 @@ import pytest
 from citius import App, ServiceUnavailable
 from citius.cluster import Cache, Cluster, Lock, LockLost, LockTaken, Presence, Stats
 from citius.cluster.cachestores import MemoryCache, RedisCache, SharedCache
+from citius.cluster.engines import EngineAway
 from citius.cluster.locks import MemoryLocks, RedisLocks, SharedLocks
+from citius.cluster.outage import all_given_back, give_back
 from citius.cluster.presencestores import MemoryPresence, RedisPresence, SharedPresence
 from citius.process.sharedtable import SharedTable
 from citius.testing import Client
@@ -606,6 +608,50 @@ def test_a_claim_whose_maker_is_cancelled_goes_back(make: Any, kind: str) -> Non
             await store.delete("a")
             turns += 1
         assert turns > 5
+
+    run(steps)
+
+
+def test_what_ends_while_redis_is_away_goes_back_when_it_is_there_again(redis: Redis) -> None:
+    """A lock and a claim whose holders had ended lasted for all of their time after an outage."""
+
+    async def steps() -> None:
+        store = RedisLocks(client(redis.url), "p")
+        cached = Cache[int](RedisCache(client(redis.url), "p"), type=int, flight_s=600)
+
+        async def make() -> int:
+            await asyncio.to_thread(redis.kill)
+            return 1
+
+        async with Lock(store, "job", ttl_s=600).hold() as held:
+            assert await cached.get_or_make("a", make) == 1
+        assert redis.process.poll() is not None
+        await asyncio.to_thread(redis.start)
+        async with asyncio.timeout(PATIENT_S):  # far less than they last by themselves
+            async with Lock(store, "job").hold() as again:
+                assert again.fence > held.fence
+            while redis.cli("EXISTS", "p:claim:a").strip() != "0":
+                await asyncio.sleep(0.05)  # a look at a condition
+
+    run(steps)
+
+
+def test_what_is_given_back_later_ends_with_its_time_and_with_the_node() -> None:
+    async def steps() -> None:
+        calls: list[str] = []
+
+        async def release(name: str) -> None:
+            calls.append(name)
+            raise EngineAway
+
+        await give_back(lambda: release("short"), 0.0)
+        await give_back(lambda: release("long"), 600.0)
+        async with asyncio.timeout(PATIENT_S):
+            while calls.count("long") < 2:
+                await asyncio.sleep(0.01)  # until it is tried again
+        assert calls.count("short") == 1
+        await all_given_back()
+        assert not [task for task in asyncio.all_tasks() if "give-back" in task.get_name()]
 
     run(steps)
 

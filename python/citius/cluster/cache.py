@@ -312,7 +312,7 @@ class Cache(Generic[T]):
             is_done = True
             return value
         finally:
-            release = give_back(self._store.release(key, token))
+            release = give_back(lambda: self._store.release(key, token), self._flight_s)
             if is_done and not self._asker.is_away:
                 await asyncio.shield(release)
 

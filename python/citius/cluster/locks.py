@@ -124,7 +124,8 @@ class Lock:
             finally:
                 if renewing is not None:
                     renewing.cancel()
-                release = give_back(self._store.release(self._name, token))
+                again_s = self._ttl_s if self._store.is_renewed else 0.0
+                release = give_back(lambda: self._store.release(self._name, token), again_s)
                 if held is not None:
                     await asyncio.shield(release)
         except asyncio.CancelledError:

@@ -13,9 +13,10 @@ once. Tests: ``tests/cluster/test_stalls.py``, ``tests/cluster/test_outages.py``
 from __future__ import annotations
 
 import asyncio
+import random
 import time
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections import deque
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from citius.cluster.engines import EngineAway, EngineRefused, without_credentials
 from citius.cluster.patience import Patience
@@ -36,6 +37,10 @@ _DOUBT: Final = 0.2
 RETRY_S: Final = 1.0
 """For how long an engine that did not respond is not asked again."""
 
+# Between two attempts to give something back to an engine that is away.
+_LATER_S: Final = 0.5
+# How many wait for that, on one loop. Exceeded: the oldest ends by itself.
+_LATER_MAX: Final = 10_000
 
 # Where the exceptions of clients are defined.
 _CLIENTS: Final = ("redis.", "citius.redis.")
@@ -47,15 +52,20 @@ class Away(Exception):
     """The engine did not respond, or not as it should."""
 
 
+_Release: TypeAlias = "Callable[[], Coroutine[object, object, None]]"
+
 _giving_back: set[asyncio.Task[None]] = set()
+_later: set[_Later] = set()
 
 
-def give_back(release: Coroutine[object, object, None]) -> asyncio.Task[None]:
+def give_back(release: _Release, again_s: float) -> asyncio.Task[None]:
     """Give back what was taken or may have been: a task that the caller's cancellation does not end.
 
-    It takes ``TIMEOUT_S`` at most. Where it fails, what was taken ends by itself.
+    It takes ``TIMEOUT_S`` at most. Where it fails, ``release`` is called again, apart from it, until it
+    succeeds or ``again_s`` seconds are over: for so long at most what was taken lasts by itself.
     """
-    task = asyncio.get_running_loop().create_task(_given_back(release), name="citius-give-back")
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(_given_back(release, loop.time() + again_s), name="citius-give-back")
     _giving_back.add(task)
     task.add_done_callback(_giving_back.discard)
     return task
@@ -66,12 +76,49 @@ async def all_given_back() -> None:
     loop = asyncio.get_running_loop()
     if own := [task for task in _giving_back if task.get_loop() is loop]:
         await asyncio.wait(own)
+    if later := [one.task for one in _later if one.is_of(loop)]:
+        for task in later:
+            task.cancel()
+        await asyncio.wait(later)
 
 
-async def _given_back(release: Coroutine[object, object, None]) -> None:
-    with suppress(Exception):
+async def _given_back(release: _Release, until: float) -> None:
+    if not await _is_released(release):
+        loop = asyncio.get_running_loop()
+        later = next((one for one in _later if one.is_of(loop)), None) or _Later(loop)
+        later.queue.append((until, release))
+
+
+async def _is_released(release: _Release) -> bool:
+    try:
         async with asyncio.timeout(TIMEOUT_S):
-            await release
+            await release()
+    except Exception:
+        return False
+    return True
+
+
+class _Later:
+    """What is given back when its engine is there again, on one loop: one after the other."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.queue: deque[tuple[float, _Release]] = deque(maxlen=_LATER_MAX)
+        self.task = loop.create_task(self._run(), name="citius-give-back-later")
+        _later.add(self)
+        self.task.add_done_callback(lambda _: _later.discard(self))
+
+    def is_of(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether it gives back what is taken on this loop."""
+        return not self.task.done() and self.task.get_loop() is loop
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self.queue:
+            until, release = self.queue[0]
+            if loop.time() < until and not await _is_released(release):
+                await asyncio.sleep(_LATER_S * random.uniform(0.5, 1.0))
+            elif self.queue and self.queue[0][1] is release:  # none has displaced it
+                self.queue.popleft()
 
 
 class Health:

@@ -14,6 +14,7 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -204,11 +205,8 @@ class RedisResponses:
         if not token:
             return
         call = self._release.call([f"{self._name(key)}:claim"], [token])
-        release = self._scripted(self._release, call)
-        try:
-            give_back(release)
-        except RuntimeError:
-            release.close()
+        with suppress(RuntimeError):
+            give_back(lambda: self._scripted(self._release, call), COLLAPSED_S)
 
     async def wait(self, key: Key) -> None:
         """Wait until the process that has claimed a URL is done."""
