@@ -309,3 +309,29 @@ def test_a_client_that_leaves_takes_no_token_along(redis: Redis) -> None:
                 await asyncio.sleep(0.01)
 
     run(steps)
+
+
+def test_a_script_that_another_node_loads_meanwhile_is_carried_out_once(redis: Redis) -> None:
+    """After a restart of Redis: the calls behind the first were carried out, and repeated with it."""
+
+    async def steps() -> None:
+        direct = client(redis.url)
+
+        class Between:
+            subscriber = None
+
+            async def pipeline(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+                first = await direct.pipeline(commands[:1])
+                await direct.pipeline([["SCRIPT", "LOAD", module._TAKE]])
+                return [*first, *(await direct.pipeline(commands[1:]) if commands[1:] else [])]
+
+        buckets = RedisBuckets(Between())
+        hour_ns = 3_600_000_000_000
+        taken = await asyncio.gather(*(buckets.take(key, hour_ns, 2) for key in (b"a", b"b")))
+        assert [one is not None and one[:2] for one in taken] == [(True, 1)] * 2
+        for key in (b"a", b"b"):
+            again = await buckets.take(key, hour_ns, 2)
+            assert again is not None
+            assert again[:2] == (True, 0)
+
+    run(steps)

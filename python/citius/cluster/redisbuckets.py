@@ -300,7 +300,10 @@ class RedisBuckets:
         calls = [self._call(bucket) for bucket in buckets]
         asked_at = self._loop.time()
         try:
-            replies = await self._asker.ask(lambda: self._script.replies(self._client, calls))
+            # Each is of a bucket of its own; one that was carried out twice would give tokens back twice.
+            replies = await self._asker.ask(
+                lambda: self._script.replies(self._client, calls, is_ordered=False)
+            )
         except BaseException as error:
             for bucket in buckets:
                 _fail(bucket, error)

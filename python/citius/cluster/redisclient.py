@@ -94,18 +94,28 @@ class Script:
         """The command that calls it."""
         return ["EVALSHA", self._hash, len(keys), *keys, *arguments]
 
-    async def replies(self, client: RedisPipelines, calls: Sequence[list[Argument]]) -> list[Any]:
+    async def replies(
+        self, client: RedisPipelines, calls: Sequence[list[Argument]], *, is_ordered: bool = True
+    ) -> list[Any]:
         """The replies to several calls, or to other commands among them.
+
+        Where the script was not known, ``is_ordered`` repeats what came behind the first such call as well,
+        which another node may have made known in between: those calls may be carried out twice.
 
         Raises:
             EngineAway: It is not known which of them have been carried out.
         """
         replies = await client.pipeline(calls)
-        first = next((at for at, one in enumerate(replies) if isinstance(one, NoScript)), None)
-        if first is not None:
-            # In order: what came after a call that was not carried out has to wait for it.
-            again = await client.pipeline([["SCRIPT", "LOAD", self.source], *calls[first:]])
-            replies = [*replies[:first], *again[1:]]
+        unknown = [at for at, one in enumerate(replies) if isinstance(one, NoScript)]
+        if unknown:
+            if is_ordered:
+                # What came after a call that was not carried out has to wait for it.
+                unknown = list(range(unknown[0], len(calls)))
+            again = await client.pipeline(
+                [["SCRIPT", "LOAD", self.source], *(calls[at] for at in unknown)]
+            )
+            for at, reply in zip(unknown, again[1:], strict=True):
+                replies[at] = reply
         return replies
 
 
