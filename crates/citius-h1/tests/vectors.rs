@@ -72,9 +72,10 @@ fn every_vector_expects_something() {
 fn every_fault_has_a_vector() {
     let vectors = vectors();
     let blocks = || vectors.iter().flat_map(|(_, vector)| &vector.blocks);
-    // Those of HTTP/2 and of calls have their tests in citius-h2 and citius-rpc.
+    // Those of HTTP/2, HTTP/3 and calls have their tests in citius-h2, citius-h3 and citius-rpc.
     let of_others = |fault: &&Fault| {
         [
+            "RFC 8441",
             "RFC 9113",
             "RFC 9114",
             "RFC 9204",
