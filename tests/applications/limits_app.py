@@ -7,6 +7,7 @@ import asyncio
 from citius import App
 
 app = App()
+app.state.running = app.state.at_once = 0
 
 
 @app.get("/")
@@ -21,14 +22,16 @@ def echo(request):
 
 @app.get("/slow/{ms:int}")
 async def slow(ms: int):
-    app.state.running = getattr(app.state, "running", 0) + 1
+    app.state.running += 1
+    app.state.at_once = max(app.state.at_once, app.state.running)
     await asyncio.sleep(ms / 1000)
+    app.state.running -= 1
     return "slow"
 
 
-@app.get("/running")
-def running():
-    return getattr(app.state, "running", 0)
+@app.get("/at-once")
+def at_once():
+    return app.state.at_once
 
 
 @app.post("/ignore", stream=True)
