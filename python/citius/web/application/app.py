@@ -124,7 +124,7 @@ class App(Router):
         self._gap_rooms: dict[str, GapRoom] = {}
         """Of those that have an ``on_gap``: what is shared in their place."""
         self._broadcasts: dict[str, Broadcast] = {}
-        self._made_with: dict[object, dict[str, object]] = {}
+        self._made_with: dict[object, Mapping[str, object]] = {}
         """The options of each room and broadcast."""
         self._executors: dict[str, NamedExecutor] = {}
         # Several threads make rooms. To share one may log, and a handler of logs may make another.
