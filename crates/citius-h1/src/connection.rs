@@ -674,7 +674,13 @@ impl Connection {
     #[inline(never)]
     fn has_to_wait(&mut self, input: &[u8], limits: &Limits) -> bool {
         let is_behind_unsafe = self.queue.newest().is_some_and(|newest| newest.is_unsafe);
-        self.waits_its_turn = is_behind_unsafe && !input.is_empty() || begins_unsafe(input);
+        let input_of_request = match input.strip_prefix(b"\r\n") {
+            // The blank line that is tolerated.
+            Some(rest) if !self.blank_line_taken => rest,
+            _ => input,
+        };
+        self.waits_its_turn =
+            is_behind_unsafe && !input.is_empty() || begins_unsafe(input_of_request);
         self.is_full(limits)
     }
 
