@@ -114,6 +114,16 @@ def test_a_kept_result_names_no_folder_of_the_contestants_python(tmp_path: Path)
     assert "/srv/a" not in (own / "records.jsonl").read_text()
 
 
+def test_a_kept_result_names_no_folder_of_its_own(tmp_path: Path) -> None:
+    source = copy_of("falcon-go", tmp_path)
+    text = (source / "run.json").read_text()
+    said = text.replace("lab run falcon-go", f"lab run falcon-go --out {source}")
+    assert said != text
+    (source / "run.json").write_text(said)
+    own = keep.keep(source, tmp_path / "kept")
+    assert f"lab run falcon-go --out {source.name}" in (own / "run.json").read_text()
+
+
 def test_a_kept_result_has_the_figures_of_the_whole_one(tmp_path: Path) -> None:
     """Keeping one that is kept changes nothing; what is left out is no part of a figure."""
     source = PUBLISHED / "falcon-go"

@@ -134,7 +134,7 @@ def keep(folder: Path, into: Path) -> Path:
         **run["plan"],
         "parts": [{**part, "blocks": []} for part in run["plan"]["parts"]],
     }
-    paths = _paths(results.of_kind("start"))
+    paths = _paths(folder, results.of_kind("start"))
     (own / record.RUN).write_text(_relative(json.dumps(run, indent=1) + "\n", paths))
     lines = (json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
     (own / record.RECORDS).write_text(_relative("".join(lines), paths))
@@ -160,15 +160,18 @@ def _without_details(entry: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _paths(starts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def _paths(folder: Path, starts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return what stands for this machine's folders, the longest first.
 
     Args:
+        folder: The result's, which its command may name (``--out``).
         starts: The records of servers that were started; their commands name the environment of
             CITIUS_LAB_PYTHON, if that was another one than the lab's.
     """
     root = lab_root().parent
-    found = {str(root / "python" / "citius" / "__main__.py"): "citius"}
+    whole = folder.resolve()
+    found = {str(folder.absolute()): whole.name, str(whole): whole.name}
+    found[str(root / "python" / "citius" / "__main__.py")] = "citius"
     for path in (Path(sys.prefix), Path(sys.prefix).resolve()):
         found[str(path)] = ".venv"
     for program in {Path(one["command"][0]) for one in starts}:
