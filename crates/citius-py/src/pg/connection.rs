@@ -68,8 +68,8 @@ struct Session {
     status: TransactionStatus,
     /// Calls that wait for their statement to be prepared, or behind one that does.
     backlog: VecDeque<Py<PgCall>>,
-    /// Calls whose statement could not be prepared. They end with the request, when the server has told the
-    /// transaction's status: whoever is told of the error may ask for it.
+    /// Calls whose statement could not be prepared. They end with ReadyForQuery, which has the transaction's status: code
+    /// that handles the error reads it.
     failing: Ended,
     parameters: Parameters,
     fatal: Option<Box<ServerError>>,

@@ -179,8 +179,8 @@ class App(Router):
         r"""The room of this name, made when it is first asked for.
 
         Args:
-            name: Rooms of one name are one room, in all workers of a server, or of a cluster. Whoever asks
-                for it again may leave the options out; those that are given are those it was made with.
+            name: Rooms of one name are one room, in all workers of a server, or of a cluster. The first
+                call makes it; a later call leaves the options out, or gives the same ones.
             history: Messages kept for members that come back; messages get identifiers then.
             slow: What becomes of a member that does not read what it is sent: it is closed with 1013, or
                 misses messages.
@@ -237,8 +237,8 @@ class App(Router):
         """The broadcast of this name, made when it is first asked for.
 
         Args:
-            name: Broadcasts of one name are one, in all workers of a server. Whoever asks for it again may
-                leave the options out; those that are given are those it was made with.
+            name: Broadcasts of one name are one, in all workers of a server. The first call makes it; a later
+                call leaves the options out, or gives the same ones.
             history: As for ``Broadcast``.
             heartbeat_s: As for ``EventStream``.
             queue_bytes_max: As for ``EventStream``.
