@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from citius.cluster.engines import EngineRefused
-from citius.cluster.redisclient import Refusal, Script
+from citius.cluster.redisclient import Script, checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -145,7 +145,7 @@ class RedisPresence:
         if found != before or (found is None and len(everything) > len(entered)):
             pairs = [_WRITE, number, *(part for pair in everything.items() for part in pair)]
             call = self._replace.call([key], [ttl_ms, *pairs])
-            _check(await self._replace.replies(self._client, [call]))
+            checked(await self._replace.replies(self._client, [call]))
         self._written[topic, node] = number
 
     async def read(self, topic: str) -> list[Mapping[bytes, bytes]]:
@@ -165,21 +165,13 @@ class RedisPresence:
         return [members for members in hashes if members]
 
     async def _ask(self, calls: Sequence[Sequence[Argument]]) -> list[Any]:
-        return _check(await self._client.pipeline(calls))
+        return checked(await self._client.pipeline(calls))
 
     def _nodes(self, topic: str) -> str:
         return f"{self._prefix}:{topic}:nodes"
 
     def _node(self, topic: str, node: str) -> str:
         return f"{self._prefix}:{topic}:node:{node}"
-
-
-def _check(replies: list[Any]) -> list[Any]:
-    """Replies, none of which is a refusal."""
-    for reply in replies:
-        if isinstance(reply, Refusal):
-            raise EngineRefused(str(reply))
-    return replies
 
 
 def _pairs(reply: object) -> dict[bytes, bytes]:

@@ -69,15 +69,25 @@ class RedisClient(RedisPipelines, Protocol):
         """Let go of all connections."""
 
 
+def checked(replies: list[Any]) -> list[Any]:
+    """Replies, none of which is a refusal.
+
+    Raises:
+        EngineRefused: Redis has refused a command.
+    """
+    for reply in replies:
+        if isinstance(reply, Refusal):
+            raise EngineRefused(str(reply))
+    return replies
+
+
 async def command(client: RedisPipelines, *arguments: Argument) -> Any:
     """The reply to one command.
 
     Raises:
         EngineAway: There was none, or an error.
     """
-    (reply,) = await client.pipeline([arguments])
-    if isinstance(reply, Refusal):
-        raise EngineRefused(str(reply))
+    (reply,) = checked(await client.pipeline([arguments]))
     return reply
 
 

@@ -14,8 +14,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
-from citius.cluster.engines import EngineRefused
-from citius.cluster.redisclient import Refusal, Script, command
+from citius.cluster.redisclient import Script, checked, command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -404,7 +403,7 @@ class RedisRuns:
         replies = await self._client.pipeline(
             [["HSET", key, *fields], ["PEXPIRE", key, _ms(ttl_s)]]
         )
-        _check(replies)
+        checked(replies)
 
     async def find(self, run: str) -> RunRecord | None:
         """What is known of a run."""
@@ -466,7 +465,7 @@ class RedisRuns:
         """Renew the lease of a worker."""
         lease: list[Argument] = ["SET", self._key("worker", worker), "1", "PX", _ms(LEASE_S)]
         replies = await self._client.pipeline([lease, ["DEL", self._key("doubted", worker)]])
-        _check(replies)
+        checked(replies)
 
     async def is_alive(self, worker: str) -> bool:
         """Whether its lease has not ended, or has been found ended for less than ``DOUBT_S``."""
@@ -475,7 +474,7 @@ class RedisRuns:
 
     async def _call(self, script: Script, keys: list[Argument], arguments: list[Argument]) -> Any:
         (reply,) = await script.replies(self._client, [script.call(keys, arguments)])
-        _check([reply])
+        checked([reply])
         return reply
 
     def _keys(self, run: str) -> list[Argument]:
@@ -483,13 +482,6 @@ class RedisRuns:
 
     def _key(self, kind: str, name: str) -> str:
         return f"{self._prefix}:{kind}:{{{name}}}"
-
-
-def _check(replies: Sequence[object]) -> None:
-    """Raise what Redis has refused."""
-    for reply in replies:
-        if isinstance(reply, Refusal):
-            raise EngineRefused(str(reply))
 
 
 def _ms(seconds: float) -> int:
