@@ -68,7 +68,7 @@ struct Session {
     status: TransactionStatus,
     /// Calls that wait for their statement to be prepared, or behind one that does.
     backlog: VecDeque<Py<PgCall>>,
-    /// Calls whose statement could not be prepared. They end with ReadyForQuery, which has the transaction's status: code
+    /// Calls whose statement could not be prepared. They end with `ReadyForQuery`, which has the transaction's status: code
     /// that handles the error reads it.
     failing: Ended,
     parameters: Parameters,
