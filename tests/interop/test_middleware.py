@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from citius import App, Request, Response, file_response
-from citius.testing import Client
+from citius import App, ConnectionClosed, Request, Response, WebSocket, file_response
+from citius.testing import Client, WebSocketRefused
 from citius.web.interop import asgi_scope
+from rig import wait_for
 
 user: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="nobody")
 
@@ -219,3 +220,137 @@ def test_without_asgi_middleware_there_is_no_scope() -> None:
 
     with Client(app) as client:
         assert client.get("/").json() is True
+
+
+class Door:
+    """Refuse, answer or change what is asked for, as ASGI middleware does it with WebSockets."""
+
+    def __init__(self, app: Any, seen: list[str]) -> None:
+        self.app, self.seen = app, seen
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "websocket":
+            return await self.app(scope, receive, send)
+        self.seen.append(
+            f"{scope['type']} {scope['scheme']} {scope['path']} {scope['subprotocols']}"
+        )
+        what = scope["query_string"].decode()
+        if what == "raise":
+            raise ValueError("a defect")
+        if what == "nothing":
+            return None
+        if what in ("close", "respond", "own"):
+            assert await receive() == {"type": "websocket.connect"}
+        if what == "close":
+            return await send({"type": "websocket.close", "code": 1008})
+        if what == "respond":
+            start = {
+                "type": "websocket.http.response.start",
+                "status": 402,
+                "headers": [(b"x-why", b"m")],
+            }
+            await send(start)
+            return await send({"type": "websocket.http.response.body", "body": b"pay"})
+        if what == "own":
+            await send({"type": "websocket.accept"})
+            return await send({"type": "websocket.close", "code": 4401, "reason": "who"})
+        token = user.set("ada")
+        try:
+            await self.app({**scope, "session": {"user": "ada"}}, receive, send)
+        finally:
+            user.reset(token)
+            self.seen.append("after")
+
+
+def with_sockets(seen: list[str]) -> App:
+    app = App()
+    app.add_middleware(Door, seen)
+
+    @app.websocket("/chat")
+    async def chat(ws: WebSocket) -> Response | None:
+        scope = asgi_scope(ws.request)
+        assert scope is not None
+        if "inner" in ws.query:
+            return Response("inner", 451)
+        await ws.accept("b")
+        await ws.send(f"{scope['session']['user']} {user.get()}")
+        async for message in ws:
+            await ws.send(message)
+            if message == "end":
+                return None
+        seen.append("handler saw the end")
+        return None
+
+    return app
+
+
+def refusal(client: Client, path: str) -> tuple[int, str]:
+    with pytest.raises(WebSocketRefused) as caught, client.websocket(path):
+        pass
+    return caught.value.response.status_code, caught.value.response.text
+
+
+def test_it_is_called_for_websockets() -> None:
+    seen: list[str] = []
+    with Client(with_sockets(seen)) as client:
+        with client.websocket("/chat", subprotocols=["a", "b"]) as ws:
+            assert ws.subprotocol == "b"
+            assert ws.receive() == "ada ada"
+            ws.send("x")
+            assert ws.receive() == "x"
+            ws.send("end")
+            assert ws.receive() == "end"
+        assert seen == ["websocket ws /chat ['a', 'b']", "after"]
+
+
+def test_it_refuses_websockets() -> None:
+    seen: list[str] = []
+    with Client(with_sockets(seen), raise_errors=False) as client:
+        assert refusal(client, "/chat?close") == (403, "")
+        assert refusal(client, "/chat?respond") == (402, "pay")
+        assert refusal(client, "/chat?inner") == (451, "inner")
+        assert refusal(client, "/chat?raise")[0] == 500
+        assert refusal(client, "/chat?nothing")[0] == 500
+        with client.websocket("/chat?own") as ws:
+            with pytest.raises(ConnectionClosed):
+                ws.receive()
+            assert ws.close_code == 4401
+
+
+def test_a_client_that_leaves_ends_the_handler_in_it() -> None:
+    seen: list[str] = []
+    with Client(with_sockets(seen)) as client:
+        with client.websocket("/chat", subprotocols=["b"]) as ws:
+            assert ws.receive() == "ada ada"
+        wait_for(lambda: "after" in seen, "the end of the handler")
+    assert seen[1:] == ["handler saw the end", "after"]
+
+
+def test_two_around_a_websocket_keep_their_order() -> None:
+    order: list[str] = []
+
+    class Named:
+        def __init__(self, app: Any, name: str) -> None:
+            self.app, self.name = app, name
+
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            order.append(f"{self.name} {scope.get('by')}")
+            await self.app({**scope, "by": self.name}, receive, send)
+
+    app = App()
+    app.add_middleware(Named, "first")
+
+    @app.connection_middleware
+    async def second(connection: Any, call_next: Any) -> Any:
+        order.append("second")
+        return await call_next(connection)
+
+    app.add_middleware(Named, "third")
+
+    @app.websocket("/w")
+    async def in_it(ws: WebSocket) -> None:
+        await ws.send("in")
+
+    with Client(app) as client, client.websocket("/w") as ws:
+        assert ws.receive() == "in"
+    assert order == ["first None", "second", "third first"]

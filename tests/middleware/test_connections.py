@@ -17,6 +17,7 @@ from citius import (
     Response,
     Router,
     SerialWebSocket,
+    Unauthorized,
     WebSocket,
 )
 from citius.testing import Client, WebSocketRefused
@@ -35,6 +36,7 @@ from citius.web.middleware import (
     session,
 )
 from citius.web.security import Authenticate, Bearer, Principal, principal
+from rig import wait_for
 
 
 class Noting:
@@ -408,3 +410,197 @@ def test_an_async_one_needs_a_loop() -> None:
     other = App()
     other.include(router)
     assert "awaiting" in other.needs_loop
+
+
+class Guard(Middleware):
+    """A class for requests."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def before(self, request: Request) -> Response | None:
+        """Refuse, or note a request."""
+        self.log.append(f"before {request.path}")
+        return Response("no", 401) if "refuse" in request.query else None
+
+    def after(self, request: Request, response: Response) -> Response:
+        """Note a response."""
+        self.log.append(f"after {response.status_code}")
+        response.headers["x-seen"] = "1"
+        return response
+
+
+class SlowGuard(Guard):
+    """The same with coroutines."""
+
+    async def before(self, request: Request) -> Response | None:
+        """Refuse, or note a request."""
+        await asyncio.sleep(0)
+        return super().before(request)
+
+    async def after(self, request: Request, response: Response) -> Response:
+        """Note a response."""
+        await asyncio.sleep(0)
+        return super().after(request, response)
+
+
+class RequestsAlone(Guard):
+    """One that is not called for WebSockets."""
+
+    requests_only = True
+
+
+def guards(log: list[str]) -> dict[str, Any]:
+    guard = Guard(log)
+
+    def plain(request: Request, next: Any) -> Response:
+        return guard.before(request) or guard.after(request, next(request))
+
+    async def awaiting(request: Request, next: Any) -> Response:
+        return guard.before(request) or guard.after(request, await next(request))
+
+    def blind(request: Request, next: Any) -> Any:
+        return guard.before(request) or next(request)
+
+    def raising(request: Request, next: Any) -> Any:
+        if guard.before(request) is not None:
+            raise Unauthorized
+        return next(request)
+
+    return {
+        "def": plain, "async def": awaiting, "def that looks at nothing": blind, "raising": raising,
+        "class": guard, "class with coroutines": SlowGuard(log),
+    }  # fmt: skip
+
+
+def own_socket(app: App, around: Router) -> None:
+    around.websocket("/r/w")(accept)
+
+
+def routed_socket(app: App, around: Router) -> None:
+    router = Router(prefix="/r")
+    router.websocket("/w")(accept)
+    around.include(router)
+
+
+def mounted_socket(app: App, around: Router) -> None:
+    inner = App()
+    inner.websocket("/w")(accept)
+    app.mount("/r", inner)
+
+
+def mounted_asgi(app: App, around: Router) -> None:
+    async def other(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        if b"inner" in scope["query_string"]:
+            start = {"type": "websocket.http.response.start", "status": 402, "headers": []}
+            return await send(start)
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": "in"})
+
+    app.mount("/r", other)
+
+
+async def accept(ws: WebSocket) -> Response | None:
+    """Refuse, or accept and send."""
+    if "inner" in ws.query:
+        return Response("", 402)
+    return await ws.send("in")
+
+
+SOCKETS: list[tuple[Any, type[Router]]] = [
+    (own_socket, Router), (routed_socket, Router),
+    (own_socket, App), (routed_socket, App), (mounted_socket, App), (mounted_asgi, App),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("add", "kind"), SOCKETS, ids=lambda it: it.__name__)
+@pytest.mark.parametrize("how", guards([]))
+def test_middleware_for_requests_holds_for_sockets(how: str, add: Any, kind: type[Router]) -> None:
+    log: list[str] = []
+    app = App()
+    around = app if kind is App else Router()
+    looks = how not in ("def", "def that looks at nothing", "raising")
+    middleware = guards(log)["def that looks at nothing" if how == "def" else how]
+    around.middleware(middleware)
+    add(app, around)
+    if around is not app:
+        app.include(around)
+    with Client(app) as client:
+        with client.websocket("/r/w") as ws:
+            assert ws.receive() == "in"
+        wait_for(lambda: len(log) == 1 + looks, "the end of the WebSocket")
+        refused = []
+        for query in ("refuse", "inner"):
+            with pytest.raises(WebSocketRefused) as caught, client.websocket(f"/r/w?{query}"):
+                pass
+            refused.append(caught.value.response)
+    assert [one.status_code for one in refused] == [401, 402]
+    assert refused[1].headers.get("x-seen") == ("1" if looks else None)
+    before, after = "before /r/w", ["after 200"] if looks else []
+    assert log == [before, *after, before, before, *(["after 402"] if looks else [])]
+
+
+@pytest.mark.parametrize("how", ["def", "class", "raising"])
+def test_middleware_for_requests_holds_for_serial_sockets(how: str) -> None:
+    log: list[str] = []
+    app = App()
+    app.middleware(guards(log)[how])
+
+    @app.websocket("/w")
+    def serial(ws: SerialWebSocket) -> None:
+        ws.send("in")
+
+    with Client(app) as client:
+        with client.websocket("/w") as ws:
+            assert ws.receive() == "in"
+        with pytest.raises(WebSocketRefused) as caught, client.websocket("/w?refuse"):
+            pass
+    assert caught.value.response.status_code == 401
+    assert log == ["before /w", *(["after 200"] if how != "raising" else []), "before /w"]
+
+
+def test_what_it_returns_for_an_accepted_socket_is_not_sent() -> None:
+    app = App()
+
+    @app.middleware
+    async def other(request: Request, next: Any) -> Response:
+        await next(request)
+        return Response("other", 500)
+
+    app.websocket("/w")(accept)
+    with Client(app) as client:
+        with client.websocket("/w") as ws:
+            assert ws.receive() == "in"
+            with pytest.raises(ConnectionClosed):
+                ws.receive()
+            assert ws.close_code == 1000
+        with pytest.raises(WebSocketRefused) as caught, client.websocket("/w?inner"):
+            pass
+        assert caught.value.response.text == "other"
+
+
+@pytest.mark.parametrize("kind", ["decorator", "call", "class"])
+def test_what_is_for_requests_only_is_not_called(kind: str) -> None:
+    log: list[str] = []
+    app, function = App(), guards(log)["async def"]
+    if kind == "decorator":
+        assert app.middleware(requests_only=True)(function) is function
+    elif kind == "call":
+        assert app.middleware(function, requests_only=True) is function
+    else:
+        app.middleware(RequestsAlone(log))
+    app.get("/")(lambda: "in")
+    app.websocket("/w")(accept)
+    with Client(app) as client:
+        assert client.get("/?refuse").status_code == 401
+        with client.websocket("/w?refuse") as ws:
+            assert ws.receive() == "in"
+    assert log == ["before /"]
+
+
+def test_a_class_says_so_itself() -> None:
+    with pytest.raises(ConfigError, match=r"requests_only = True` in the class RequestsAlone"):
+        App().middleware(RequestsAlone([]), requests_only=True)
+    with pytest.raises(ConfigError, match="is a function, got None"):
+        App().middleware(None)  # type: ignore[type-var]

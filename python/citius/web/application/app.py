@@ -607,7 +607,8 @@ class App(Router):
     ) -> None:
         """Wrap every request in ASGI middleware: ``app.add_middleware(GZipMiddleware, minimum_size=500)``.
 
-        It stands in the order of all middleware, the first one outermost, and is not called for WebSockets.
+        It stands in the order of all middleware, the first one outermost. For a WebSocket it is called once:
+        it may refuse it and change the scope; the messages do not pass it.
 
         Args:
             middleware: Called with an ASGI application, ``args`` and ``options``; makes another.

@@ -17,7 +17,7 @@ from citius.unknown_options import caller
 from citius.web.declarations.marked import as_marker, refuse_markers
 from citius.web.declarations.sources import TOKEN, Depends
 from citius.web.declarations.type_kinds import called, is_async, makes_generator, python_function
-from citius.web.middleware.base import Middleware, OnConnections
+from citius.web.middleware.base import Middleware, OnConnections, OnRequests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -208,7 +208,7 @@ def check_connection_middleware(function: object) -> None:
 
 def step_of(middleware: Declared) -> Any:
     """The function of a middleware that decides whether it needs an event loop."""
-    if isinstance(middleware, OnConnections):
+    if isinstance(middleware, OnRequests | OnConnections):
         return middleware.function
     if not isinstance(middleware, Middleware):
         return middleware

@@ -3,7 +3,8 @@
 The middleware is called with a scope made of the request, in the request's context; what it calls in turn
 is the rest of the native chain, as one ASGI application. What it puts into the scope is there for handlers
 (``asgi_scope``). It hears of exceptions that no handler expects as it does under Starlette: they are raised
-again after their response. Tests: ``tests/interop/test_middleware.py``,
+again after their response. For a WebSocket or a session it is called once, with its scope: it refuses, or
+calls what is inside, whose messages do not pass it. Tests: ``tests/interop/test_middleware.py``,
 ``tests/frameworks/test_asgi_middleware.py``.
 """
 
@@ -13,21 +14,22 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
-from citius._core import FileBody, Response, prefers_msgpack
+from citius._core import FileBody, Request, Response, WebSocket, prefers_msgpack
 from citius.errors import ConfigError
 from citius.unknown_options import caller
 from citius.web.declarations import codecs
 from citius.web.interop.calls import BODY, REPORTED, TRAILERS, respond
 from citius.web.interop.scopes import KEY, asgi_scope, scope_of, state_of
-from citius.web.middleware.base import Middleware
+from citius.web.interop.socket_messages import SocketMessages
+from citius.web.middleware.base import Middleware, OnConnections
 from citius.web.middleware.fields import add_vary
 from citius.web.responses.streaming import Driven
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from citius._core import Request
     from citius.web.interop.scopes import ASGIApplication, Message, Receive, Scope, Send
+    from citius.web.middleware.base import AsyncNextConnection, Connection, Socket
 
     Report = Callable[[Request, BaseException], object]
     Next = Callable[[Request], Awaitable[Response]]
@@ -40,7 +42,7 @@ _ERROR = "asgi_error"
 
 def native_middleware(
     middleware: Callable[..., ASGIApplication], args: tuple[Any, ...], options: dict[str, Any]
-) -> Callable[[Request, Next], Awaitable[Response]]:
+) -> OnConnections:
     """The native middleware that a class of ASGI middleware is.
 
     Raises:
@@ -54,20 +56,44 @@ def native_middleware(
     made = middleware(_innermost, *args, **options)
     tasks: set[asyncio.Task[None]] = set()
 
-    async def asgi_middleware(request: Request, call_next: Next) -> Response:
-        outer = asgi_scope(request)
-        if outer is None:
-            scope = scope_of(request, "http")
-            scope["state"] = {}
-        else:
-            scope = dict(outer)
-        scope[_NATIVE] = (request, call_next)
-        state_of(request)[KEY] = scope
-        return await respond(made, scope, request, tasks, cancels=True)
+    async def asgi_middleware(
+        connection: Connection, call_next: AsyncNextConnection
+    ) -> Response | None:
+        if not isinstance(connection, Request):
+            return await _around_socket(made, connection, call_next)
+        scope = _scope_around(connection, "http")
+        scope[_NATIVE] = (connection, call_next)
+        return await respond(made, scope, connection, tasks, cancels=True)
 
     name = getattr(middleware, "__qualname__", repr(middleware))
     asgi_middleware.__qualname__ = asgi_middleware.__name__ = f"add_middleware({name})"
-    return asgi_middleware
+    return OnConnections(asgi_middleware)
+
+
+def _scope_around(request: Request, kind: str) -> dict[str, Any]:
+    """The scope for a middleware: that of the one around it, or a new one."""
+    outer = asgi_scope(request)
+    if outer is None:
+        scope = scope_of(request, kind)
+        scope["state"] = {}
+    else:
+        scope = dict(outer)
+    state_of(request)[KEY] = scope
+    return scope
+
+
+async def _around_socket(
+    made: ASGIApplication, socket: Socket, call_next: AsyncNextConnection
+) -> Response | None:
+    """Call the middleware once for a WebSocket or a session: it refuses, or calls what is inside."""
+    kind = "websocket" if isinstance(socket, WebSocket) else "webtransport"
+    messages = SocketMessages(socket, kind)
+    scope = _scope_around(socket.request, kind)
+    scope["extensions"] = {f"{kind}.http.response": {}}
+    scope["subprotocols"] = list(socket.subprotocols)
+    scope[_NATIVE] = (socket, call_next, messages)
+    await made(scope, messages.receive, messages.send)
+    return messages.outcome()
 
 
 def noting(report: Report) -> Report:
@@ -82,7 +108,12 @@ def noting(report: Report) -> Report:
 
 async def _innermost(scope: Scope, receive: Receive, send: Send) -> None:
     """The rest of the native chain as an ASGI application."""
-    if scope["type"] != "http":
+    if scope["type"] in ("websocket", "webtransport"):
+        socket, call_socket, messages = cast(
+            "tuple[Socket, AsyncNextConnection, SocketMessages]", scope[_NATIVE]
+        )
+        state_of(socket.request)[KEY] = scope
+        messages.note_outcome(await call_socket(socket))
         return
     request, call_next = cast("tuple[Request, Next]", scope[_NATIVE])
     state_of(request)[KEY] = scope

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from citius._core import Request, Response, WebSocket
 from citius.records import record
@@ -46,6 +46,9 @@ AsyncNextConnection: TypeAlias = Callable[[Connection], Awaitable[Response | Non
 class Middleware:
     """Middleware in two halves, either of which may be ``async def``."""
 
+    requests_only: ClassVar[bool] = False
+    """Whether ``before`` and ``after`` are not called for the requests that open WebSockets and sessions."""
+
     def __init_subclass__(cls) -> None:
         init = cls.__dict__.get("__init__")
         if inspect.isfunction(init) and cls.__module__.startswith("citius."):
@@ -65,7 +68,9 @@ class Middleware:
     def connect(self, socket: Socket) -> object:
         """Return a ``Response`` to refuse a WebSocket before it is accepted, or ``None`` to go on.
 
-        A middleware whose class defines neither this nor ``disconnect`` is for requests only.
+        For a class that defines neither this nor ``disconnect`` the request that opens a WebSocket is one as
+        any other: ``before`` may refuse it, and ``after`` is called when the WebSocket is over, with the
+        response that refused it or one with status 200.
         """
 
     def disconnect(self, socket: Socket) -> object:
@@ -167,11 +172,18 @@ class ByChain:
 
 
 @record(frozen=True, slots=True)
+class OnRequests:
+    """A function of ``App.middleware(…, requests_only=True)`` among the middleware of an application."""
+
+    function: Callable[..., object]
+
+
+@record(frozen=True, slots=True)
 class OnConnections:
     """A function of ``App.connection_middleware`` among the middleware of an application."""
 
     function: ConnectionMiddleware
 
 
-Declared: TypeAlias = AnyMiddleware | OnConnections
+Declared: TypeAlias = AnyMiddleware | OnRequests | OnConnections
 """What the list of an application's middleware holds."""

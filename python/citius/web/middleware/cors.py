@@ -49,6 +49,8 @@ class CORS(Middleware):
         ConfigError: An origin, method or field is none, or ``credentials`` are allowed to every origin.
     """
 
+    requests_only = True
+
     def __init__(
         self,
         origins: Iterable[str] = (),

@@ -35,6 +35,8 @@ class ETags(Middleware):
     ``Last-Modified``. Streams and files are left alone (files have tags of their own).
     """
 
+    requests_only = True
+
     def bind(
         self, method: str, pattern: str | None, handler: Callable[..., object] | None
     ) -> Middleware | None:

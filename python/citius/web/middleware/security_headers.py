@@ -53,6 +53,8 @@ class SecurityHeaders(Middleware):
         ConfigError: A directive or a source has a character that would end it.
     """
 
+    requests_only = True
+
     def __init__(
         self,
         *,

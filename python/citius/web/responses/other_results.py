@@ -22,7 +22,7 @@ from citius.web.declarations.type_kinds import (
     python_function,
     resolved,
 )
-from citius.web.middleware.base import Middleware, OnConnections
+from citius.web.middleware.base import Middleware, OnConnections, OnRequests
 from citius.web.responses.filterable import Unfilterable, check_filterable
 from citius.web.responses.results import kept_body, type_filter
 
@@ -93,7 +93,7 @@ def check_middleware_results(middleware: Iterable[Declared]) -> None:
         ConfigError: One does.
     """
     for one in middleware:
-        function = one.function if isinstance(one, OnConnections) else one
+        function = one.function if isinstance(one, OnRequests | OnConnections) else one
         steps = (
             (function.before, function.after, function.connect)
             if isinstance(function, Middleware)

@@ -24,7 +24,7 @@ from citius.errors import (
 from citius.records import record
 from citius.web.declarations.checks import describe, refuse_status
 from citius.web.declarations.type_kinds import is_async
-from citius.web.middleware.base import ByChain, OnConnections
+from citius.web.middleware.base import ByChain, OnConnections, OnRequests
 from citius.web.middleware.base import Middleware as Halves
 from citius.web.responses.problems import problem
 
@@ -288,7 +288,7 @@ def bound_to(
     """What each middleware is for one route; those that leave the route alone are left out."""
     bound: list[Middleware | ByChain] = []
     for one in middleware:
-        if isinstance(one, OnConnections):
+        if isinstance(one, OnRequests | OnConnections):
             # With a request it is like any middleware.
             here = cast("Middleware", one.function)
         else:

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, overload
 
 from citius.errors import ConfigError
-from citius.unknown_options import INSTEAD, with_known_options
+from citius.unknown_options import INSTEAD, caller, with_known_options
 from citius.web.binding.signature import kind_of
 from citius.web.declarations import checks
-from citius.web.middleware.base import OnConnections
+from citius.web.middleware.base import Middleware, OnConnections, OnRequests
 from citius.web.routing.declared_routes import (
     Included,
     Route,
@@ -44,6 +45,9 @@ _ErrorHandlerT = TypeVar("_ErrorHandlerT", bound="Callable[[Request, Any], Any]"
 _HandlerT = TypeVar("_HandlerT", bound="Callable[..., Any]")
 _MiddlewareT = TypeVar("_MiddlewareT", bound="AnyMiddleware")
 _ConnectionT = TypeVar("_ConnectionT", bound="ConnectionMiddleware")
+
+# No middleware was given: a decorator is wanted.
+_ABSENT: Final[Any] = object()
 
 
 def _routing(method: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -81,18 +85,48 @@ class Router:
         self._middleware: list[Declared] = []
         self._frozen = False
 
+    @overload
+    def middleware(
+        self, middleware: _MiddlewareT, *, requests_only: bool = False
+    ) -> _MiddlewareT: ...
+
+    @overload
+    def middleware(
+        self, *, requests_only: bool = False
+    ) -> Callable[[_MiddlewareT], _MiddlewareT]: ...
+
     @with_known_options
-    def middleware(self, middleware: _MiddlewareT) -> _MiddlewareT:
+    def middleware(
+        self, middleware: AnyMiddleware = _ABSENT, *, requests_only: bool = False
+    ) -> object:
         """Wrap every request: ``def (request, next)``, ``async def (request, next)``, a ``Middleware``.
 
         ``next(request)`` gives the ``Response`` of what is inside, awaited in an ``async def``, whatever
-        failed there. A plain ``def`` cannot look at the response of an ``async def`` handler. A
-        ``Middleware`` with ``connect`` or ``disconnect`` is called for WebSockets too. That of an application
-        sees paths without a route as well, and stands around that of its routers.
+        failed there. A plain ``def`` cannot look at the response of an ``async def`` handler. For the request
+        that opens a WebSocket or a session ``next`` returns when that is over: the response that refused it,
+        or one with status 200. The middleware of an application sees paths without a route as well, and
+        stands around that of its routers.
+
+        Args:
+            middleware: The function or the object; without it, a decorator is returned.
+            requests_only: Do not call this function for requests that open WebSockets and sessions.
+
+        Raises:
+            ConfigError: Its signature does not fit.
         """
         self._check_open()
+        if middleware is _ABSENT:
+            return functools.partial(self.middleware, requests_only=requests_only)
         checks.check_middleware(middleware)
-        self._middleware.append(middleware)
+        if not requests_only:
+            self._middleware.append(middleware)
+        elif isinstance(middleware, Middleware):
+            raise ConfigError(
+                f"app.middleware ({caller()}): requests_only is for functions; say `requests_only = True` in "
+                f"the class {type(middleware).__name__}"
+            )
+        else:
+            self._middleware.append(OnRequests(middleware))
         return middleware
 
     @with_known_options

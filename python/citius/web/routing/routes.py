@@ -195,7 +195,7 @@ def add_socket(making: Making, endpoint: Endpoint, errors: tuple[ErrorHandlers, 
         endpoint = replace(endpoint, handler=serial, kind="blocking")
     bound, pattern, name = bind_websocket(endpoint), endpoint.pattern, endpoint.where
     call, args, kind = bound.call, bound.args, endpoint.kind
-    parts = around_sockets(endpoint.middleware, pattern, endpoint.handler, kind)
+    parts = around_sockets(endpoint, kind)
     first, around = entered(parts, endpoint.app)
     is_session = endpoint.protocol == "webtransport"
     is_composed = bool(around) or any(e.by_type or e.by_status for e in errors[:-1])

@@ -2,18 +2,20 @@
 
 ``next`` returns ``None`` for a WebSocket that was accepted, once its handler has ended, and a ``Response``
 for one that was refused, whatever refused it. What fails after the acceptance is raised: there is nothing to
-send a response with. Made when the application is frozen, only where there is something to compose. Requests
-are in compose.py. Tests: tests/middleware/test_connections.py.
+send a response with. Middleware for requests gets the request that opens the socket, and 200 in place of
+``None``. Made when the application is frozen, only where there is something to compose. Requests
+are in request_chain.py. Tests: tests/middleware/test_connections.py.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+import functools
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from citius._core import Response
 from citius.web.declarations.checks import refuse_status
 from citius.web.declarations.type_kinds import is_async
-from citius.web.middleware.base import Middleware, OnConnections
+from citius.web.middleware.base import Middleware, OnConnections, OnRequests
 from citius.web.routing.request_chain import Failures, Pending, awaited, finish
 
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
     from citius.web.binding.signature import Kind
     from citius.web.execution.thread_pool import BlockingPool
-    from citius.web.middleware.base import Declared, Socket
+    from citius.web.middleware.base import Socket
+    from citius.web.routing.endpoint import Endpoint
 
     Function: TypeAlias = Callable[..., Any]
     Part: TypeAlias = Middleware | Function
@@ -32,21 +35,44 @@ METHOD = "WEBSOCKET"
 """What ``Middleware.bind`` gets as the method of a path of WebSockets or of sessions."""
 
 
-def around_sockets(
-    middleware: tuple[Declared, ...], pattern: str, handler: Function, kind: Kind
-) -> tuple[Part, ...]:
-    """What of the middleware is called for the WebSockets of a path."""
+def around_sockets(endpoint: Endpoint, kind: Kind) -> tuple[Part, ...]:
+    """What of the middleware is called for the WebSockets or sessions of a path."""
     bound: list[Part] = []
-    for one in middleware:
-        if isinstance(one, OnConnections):
-            bound.append(one.function)
-        elif isinstance(one, Middleware):
-            here = one.bind_kind(kind, METHOD, pattern, handler)
-            if isinstance(here, OnConnections):
-                bound.append(here.function)
-            elif isinstance(here, Middleware) and here.socket_steps:
-                bound.append(here)
+    for one in endpoint.middleware:
+        here: object = one
+        if isinstance(one, Middleware):
+            here = one.bind_kind(kind, METHOD, endpoint.pattern, endpoint.handler)
+        if here is None or isinstance(here, OnRequests):
+            continue
+        if isinstance(here, OnConnections):
+            bound.append(here.function)
+        elif not isinstance(here, Middleware):
+            bound.append(_on_opening(cast("Function", here)))
+        elif here.socket_steps or not here.requests_only:
+            bound.append(here)
     return tuple(bound)
+
+
+def _on_opening(function: Function) -> Function:
+    """A function of ``(request, next)`` as connection middleware: it gets the request that opens a socket."""
+
+    @functools.wraps(function)
+    def around(socket: Socket, inner: Function) -> Any:
+        return function(socket.request, lambda _: _as_response(inner(socket)))
+
+    @functools.wraps(function)
+    async def around_async(socket: Socket, inner: Function) -> Any:
+        async def call(_: object) -> Response:
+            return _as_response(await inner(socket))
+
+        return await function(socket.request, call)
+
+    return around_async if is_async(function) else around
+
+
+def _as_response(value: Any) -> Any:
+    """What middleware for requests gets for a socket: 200 for one that was accepted, and is over."""
+    return Response() if value is None else value
 
 
 def compose_socket(
@@ -65,8 +91,10 @@ def compose_socket(
     is_async = kind == "async"
     chain: Function = (_guard_async if is_async else _guard)(endpoint, failures, handler)
     for one in reversed(middleware):
-        if isinstance(one, Middleware):
+        if isinstance(one, Middleware) and one.socket_steps:
             chain = (_around_halves_async if is_async else _around_halves)(one, chain, failures)
+        elif isinstance(one, Middleware):
+            chain = (_around_request_async if is_async else _around_request)(one, chain, failures)
         elif not is_async:
             chain = _around(one, chain, failures)
         elif _is_async(one):
@@ -77,7 +105,7 @@ def compose_socket(
 
 
 def _is_async(one: Part) -> bool:
-    steps = one.socket_steps if isinstance(one, Middleware) else (one,)
+    steps = (one.socket_steps or one.steps) if isinstance(one, Middleware) else (one,)
     return any(map(is_async, steps))
 
 
@@ -171,3 +199,27 @@ def _around_halves_async(one: Middleware, inner: Function, failures: Failures) -
             await finish(one.disconnect(socket))
 
     return _guard_async(connected, failures, one.connect)
+
+
+def _around_request(one: Middleware, inner: Chain, failures: Failures) -> Chain:
+    """A middleware for requests: its halves see the request that opens the socket."""
+
+    def opened(socket: Socket) -> Any:
+        refusal = one.before(socket.request)
+        if refusal is not None:
+            return refusal
+        return one.after(socket.request, _as_response(inner(socket)))
+
+    return _guard(opened, failures, one.after)
+
+
+def _around_request_async(one: Middleware, inner: Function, failures: Failures) -> AsyncChain:
+    """A middleware for requests around a coroutine; each half may be a coroutine function."""
+
+    async def opened(socket: Socket) -> Any:
+        refusal = await finish(one.before(socket.request))
+        if refusal is not None:
+            return refusal
+        return await finish(one.after(socket.request, _as_response(await inner(socket))))
+
+    return _guard_async(opened, failures, one.after)
