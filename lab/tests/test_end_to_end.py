@@ -75,8 +75,11 @@ def test_plans_launches_drives_records_analyses_and_reports(tmp_path: Path) -> N
     assert len(measured) == 5 * part["rounds"]
     for entry in measured:
         assert entry["fault"] is None, entry
-        assert entry["load"]["completed"] > 0, entry
-    assert all(entry["usage"]["server_cpu_s"] > 0 for entry in measured)
+    # A window of 80 ms may see nothing on a busy machine; all those of a case together do.
+    for case in {(entry["case"], entry["pipeline"]) for entry in measured}:
+        ours = [entry for entry in measured if (entry["case"], entry["pipeline"]) == case]
+        assert sum(entry["load"]["completed"] for entry in ours) > 0, ours
+        assert sum(entry["usage"]["server_cpu_s"] for entry in ours) > 0, ours
     assert results.of_kind("end") == [results.records[-1]]
     page = (tmp_path / "out" / "report.html").read_text()
     # Two cases with four plots each; hello before and after, in two plots, in the pipelined section.

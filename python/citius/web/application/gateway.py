@@ -23,7 +23,7 @@ from citius.web.responses.other_results import (
     refuse_records,
     refuse_records_of_hooks,
 )
-from citius.web.routing.declared_routes import with_head
+from citius.web.routing.declared_routes import joined, with_head
 from citius.web.routing.endpoint import (
     endpoint_of,
     endpoint_of_procedure,
@@ -32,7 +32,6 @@ from citius.web.routing.endpoint import (
 )
 from citius.web.routing.procedures import add
 from citius.web.routing.request_chain import on_error_of
-from citius.web.routing.router import joined
 from citius.web.routing.routes import (
     Making,
     Planned,

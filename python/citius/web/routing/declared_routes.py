@@ -433,3 +433,29 @@ class Included:
     """Of the routers below the outermost one, inner ones first."""
     middleware: tuple[Declared, ...]
     """Of the same, outer ones first."""
+
+    def give_route(self, route: Route) -> Route:
+        """The route with all that is shared."""
+        return replace(
+            route,
+            pattern=joined(self.prefix, route.pattern),
+            dependencies=(*self.dependencies, *route.dependencies),
+            operation=replace(route.operation, tags=(*self.tags, *route.operation.tags)),
+            errors=self.errors,
+            middleware=(*self.middleware, *route.middleware),
+        )
+
+    def give_socket(self, socket: SocketRoute) -> SocketRoute:
+        """The path of WebSockets or sessions with all that is shared."""
+        return replace(
+            socket,
+            pattern=joined(self.prefix, socket.pattern),
+            dependencies=(*self.dependencies, *socket.dependencies),
+            errors=self.errors,
+            middleware=self.middleware,
+        )
+
+
+def joined(prefix: str, pattern: str) -> str:
+    """A path below a prefix, whose own ``/`` is the prefix itself."""
+    return prefix if prefix and pattern == "/" else prefix + pattern

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from citius._core import Response
 from citius.errors import (
+    ConfigError,
     HTTPError,
     InternalServerError,
     MethodNotAllowed,
@@ -46,6 +47,20 @@ class ErrorHandlers:
 
     by_type: dict[type[BaseException], Callable[..., Any]] = field(default_factory=lambda: {})
     by_status: dict[int, Callable[..., Any]] = field(default_factory=lambda: {})
+
+    def add(self, what: type[BaseException] | int, handler: Callable[..., Any]) -> None:
+        """Note the handler of a class of exceptions, or of a status.
+
+        Raises:
+            ConfigError: It has one.
+        """
+        known: dict[Any, Any] = self.by_status if isinstance(what, int) else self.by_type
+        if what in known:
+            name = what if isinstance(what, int) else what.__name__
+            raise ConfigError(
+                f"there are two error handlers of {name}: {describe(known[what])} and {describe(handler)}"
+            )
+        known[what] = handler
 
     def all(self) -> list[Callable[..., Any]]:
         """Every one of them."""

@@ -535,16 +535,7 @@ class Router:
 
         def add(handler: _ErrorHandlerT) -> _ErrorHandlerT:
             checks.check_error_handler(handler)
-            known: dict[Any, Any] = (
-                self._errors.by_status if isinstance(what, int) else self._errors.by_type
-            )
-            if what in known:
-                name = what if isinstance(what, int) else what.__name__
-                raise ConfigError(
-                    f"there are two error handlers of {name}: {checks.describe(known[what])} and "
-                    f"{checks.describe(handler)}"
-                )
-            known[what] = handler
+            self._errors.add(what, handler)
             return handler
 
         return add
@@ -553,14 +544,7 @@ class Router:
     def declared_routes(self) -> list[Route]:
         """Its routes and those that it includes, with prefixes, tags and dependencies."""
         return [
-            replace(
-                route,
-                pattern=joined(one.prefix, route.pattern),
-                dependencies=(*one.dependencies, *route.dependencies),
-                operation=replace(route.operation, tags=(*one.tags, *route.operation.tags)),
-                errors=one.errors,
-                middleware=(*one.middleware, *route.middleware),
-            )
+            one.give_route(route)
             for one in self.walk_included()
             for route in one.router._own_routes
         ]
@@ -569,13 +553,7 @@ class Router:
     def declared_sockets(self) -> list[SocketRoute]:
         """Its paths of WebSockets and those of routers that it includes."""
         return [
-            replace(
-                socket,
-                pattern=joined(one.prefix, socket.pattern),
-                dependencies=(*one.dependencies, *socket.dependencies),
-                errors=one.errors,
-                middleware=one.middleware,
-            )
+            one.give_socket(socket)
             for one in self.walk_included()
             for socket in one.router._own_sockets
         ]
@@ -618,8 +596,3 @@ class Router:
         """Refuse to be changed from now on."""
         for one in self.walk_included():
             one.router._frozen = True
-
-
-def joined(prefix: str, pattern: str) -> str:
-    """A path below a prefix, whose own ``/`` is the prefix itself."""
-    return prefix if prefix and pattern == "/" else prefix + pattern

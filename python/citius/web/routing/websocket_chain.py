@@ -58,7 +58,10 @@ def _on_opening(function: Function) -> Function:
 
     @functools.wraps(function)
     def around(socket: Socket, inner: Function) -> Any:
-        return function(socket.request, lambda _: _as_response(inner(socket)))
+        def call(_: object) -> Any:
+            return _as_response(inner(socket))
+
+        return function(socket.request, call)
 
     @functools.wraps(function)
     async def around_async(socket: Socket, inner: Function) -> Any:
