@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from citius.redis import CrossSlot, Message, Redis, RedisError, WatchFailed, gather
-from redis_rig import SERVER, WAIT_S, Nodes, wait_until
+from redis_rig import SERVER, WAIT_S, Nodes, until, wait_until
 
 TAGS = ("a", "b", "c")  # in slots 15495, 3300, 7365: a node each
 
@@ -174,6 +174,34 @@ def test_the_client_need_not_know_all_nodes(nodes: Nodes) -> None:
                 await gather(*(redis.get(tag) for tag in TAGS))
 
     asyncio.run(asyncio.wait_for(main(), WAIT_S))
+
+
+async def first_commands(nodes: Nodes) -> None:
+    # One without a deadline: without a connection that it finds it would wait for ever.
+    async with Redis(nodes.url, timeout_s=None) as redis:
+        assert await redis.publish("news", "text") == 0
+        async with redis.connection() as connection:
+            assert await connection.ping()
+    async with Redis(nodes.url, timeout_s=None) as redis, redis.transaction() as tx:
+        tx.publish("news", "text")
+
+
+def test_any_node_takes_what_was_asked_for_before_it_was_connected(nodes: Nodes) -> None:
+    """Commands without a key, the first ones of a client and those that come while all nodes are away."""
+    asyncio.run(asyncio.wait_for(first_commands(nodes), WAIT_S))
+
+    async def test(redis) -> None:
+        assert await redis.ping()
+        for server in nodes.servers:
+            server.stop()
+        await until(lambda: redis.connections == 0, "the connections have ended")
+        waiting = [asyncio.ensure_future(one) for one in (redis.ping(), redis.publish("news", ""))]
+        await until(lambda: redis.queued == 2, "they wait")
+        for server in nodes.servers:
+            server.start()
+        assert await asyncio.gather(*waiting) == [True, 0]
+
+    run(nodes, test, timeout_s=None)
 
 
 def test_a_master_fails_and_its_replica_takes_over() -> None:

@@ -35,6 +35,8 @@ class Cluster:
         self._is_looking = self._is_wanted = False
         connections.locate = self.locate
         connections.on_failure = lambda _node: self.look()
+        # What any node may do has waited for the first that is connected.
+        connections.on_shared = lambda: self._core.route_again(0)
 
     async def locate(self, node: int) -> list[Target]:
         """Where a node is; number 0 is any of those that the URL names."""

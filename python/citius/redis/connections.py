@@ -62,6 +62,8 @@ class Connections:
         self.locate: Callable[[int], Awaitable[list[Target]]]
         """Where a server is."""
         self.on_failure: Callable[[int], object] = lambda node: None
+        self.on_shared: Callable[[], object] = lambda: None
+        """A server has a connection that commands share."""
         self.is_ending = False
 
     @property
@@ -101,6 +103,7 @@ class Connections:
             if link is None:
                 return
             self.core.share(link.core, False)
+            self.on_shared()
             await self.until_lost(link)
             link = None
             # Not all clients of a server that has restarted at once.
