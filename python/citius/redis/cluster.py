@@ -1,7 +1,7 @@
 """Which nodes a cluster has, and which of them serves which slots.
 
 The slots are read when the client opens, when a node says that a key is elsewhere, and while a node cannot be
-connected: then a replica may take its place.
+connected or is silent: then a replica may take its place.
 """
 
 from __future__ import annotations
@@ -58,8 +58,7 @@ class Cluster:
         Raises:
             RedisError: It does not say them.
         """
-        call = self._core.execute("CLUSTER", "SLOTS", as_=str, connection=link.core)
-        slots: list[Any] = await self._home.result(call)
+        slots: list[Any] = await self._connections.ask(link, "CLUSTER", "SLOTS")
         ranges: list[tuple[int, int, int]] = []
         for first, last, master, *_ in slots:
             # A node that does not know its own name is the one that was asked.
@@ -101,7 +100,8 @@ class Cluster:
     async def _look_once(self) -> None:
         links = [link for link in self._connections.links if link.kind == "shared"]
         failure: BaseException | None = None
-        for link in links:
+        # Those that have said something lately first: one may be silent.
+        for link in sorted(links, key=lambda link: (link.is_doubted, link.core.silent_ms)):
             try:
                 return await self.read(link)
             except RedisError as error:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.redis.errors import ConnectionLost, RedisError
-from citius.redis.homes import Promise
+from citius.redis.homes import Promise, no_response
 from citius.redis.links import Link
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from citius._core import RedisClient, RedisConnection
+    from citius.redis.calls import Call
     from citius.redis.homes import Home
     from citius.redis.links import Kind
     from citius.redis.urls import Target
@@ -184,6 +185,29 @@ class Connections:
         """Why the last attempt to connect failed; ``None`` if it has not, or if a connection is left."""
         return None if self.links else self._unreachable
 
+    async def ask(self, link: Link, *words: str) -> Any:
+        """The reply to a command of the client's own, which has the time of a connection.
+
+        Raises:
+            RedisError: There is none in time, or it is an error.
+        """
+        call: Call[Any] = self.core.execute(*words, as_=str, connection=link.core)
+        answered: Promise[Any] = Promise(self.home)
+
+        async def wait() -> None:
+            try:
+                answered.resolve(await self.home.result(call))
+            except RedisError as error:
+                answered.resolve(error=error)
+
+        late = no_response(link.address, self._connect_timeout_s)
+        cancel = self.home.later(self._connect_timeout_s, lambda: answered.resolve(error=late))
+        self.spawn(answered, wait())
+        try:
+            return await self.home.result(answered)
+        finally:
+            cancel()
+
     async def retire(self, link: Link, why: str) -> None:
         """Close a connection when its commands have ended."""
         self.core.unshare(link.core)
@@ -285,6 +309,7 @@ class Connections:
         """Close a connection that stays silent while the server responds to another one."""
         if not link.is_doubted and link.is_open:
             link.is_doubted = True
+            self.on_failure(link.node)
             self.spawn(object(), self._find_out(link))
 
     async def _find_out(self, link: Link) -> None:
@@ -292,7 +317,11 @@ class Connections:
         try:
             probe = await self.open(link.node, "probe")
         except (RedisError, ConfigError):
-            return  # the server is what is silent
+            # The server is what is silent.
+            self.on_failure(link.node)
+            if link.is_anywhere and self._have_said(link.node, time.monotonic() - since):
+                link.close("its server is silent, and others respond")
+            return
         finally:
             link.is_doubted = False
         probe.close()
@@ -300,6 +329,27 @@ class Connections:
         await self.home.sleep(_BOTH_S)
         if link.is_open and link.core.silent_ms >= (time.monotonic() - since) * 1000:
             link.close("it is silent, and the server responds to others")
+            if probe.address != link.address:
+                self._leave_address(link)
+
+    def _have_said(self, node: int, seconds: float) -> bool:
+        """Whether something has come from another server than this one lately."""
+        return any(
+            link.kind == "shared" and link.node != node and link.core.silent_ms < seconds * 1000
+            for link in self.links
+        )
+
+    def _leave_address(self, silent: Link) -> None:
+        """Close what waits, maybe for ever, for a server that another one has taken the place of."""
+        for link in self.links:
+            if link.node == silent.node and link.address == silent.address:
+                link.close("its server is silent, and another one is in its place")
+
+    def any_node(self) -> int:
+        """A server to which what any of them may do goes: the one that has said something last."""
+        shared = [link for link in self.links if link.kind == "shared"]
+        latest = min(shared, key=lambda link: link.core.silent_ms, default=None)
+        return self.core.any_node() if latest is None else latest.node
 
     def beat(self, idle_s: float, dead_s: float) -> bool:
         """Ask for a sign of life where nothing has come for ``idle_s``; whether all have given one."""

@@ -47,6 +47,7 @@ class Link:
         *,
         node: int = 0,
         is_tracking: bool = False,
+        is_anywhere: bool = False,
         on_closed: Callable[[Link, BaseException], object],
         on_push: Callable[[list[Any]], object] | None = None,
         on_refused: Callable[[BaseException], object] | None = None,
@@ -64,6 +65,8 @@ class Link:
         """It has ended because the client wanted it to."""
         self.is_retired = False
         """It is closed when its caller gives it back."""
+        self.is_anywhere = is_anywhere
+        """Any node of a cluster would do."""
         self.is_doubted = False
         """Whether the server responds to others is being found out."""
         self.opened_at = 0.0

@@ -39,14 +39,9 @@ class Sentinels:
         connections = self._connections
         link = await connections.open_at(self._target.at(address), "sentinel")
         try:
-            call = connections.core.execute(
-                "SENTINEL",
-                "GET-MASTER-ADDR-BY-NAME",
-                self._target.service,
-                as_=str,
-                connection=link.core,
+            said: Any = await connections.ask(
+                link, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._target.service or ""
             )
-            said: Any = await connections.home.result(call)
         finally:
             link.close()
         if said is None:

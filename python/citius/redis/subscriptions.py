@@ -339,7 +339,7 @@ class _Hub:
             while self._channels and not self._is_closed:
                 link = await connections.try_until_open(
                     self._server, "subscriber", lambda: bool(self._channels),
-                    on_push=self._take, on_refused=self._refuse,
+                    is_anywhere=self._node < 0, on_push=self._take, on_refused=self._refuse,
                 )  # fmt: skip
                 if link is None:
                     return
@@ -357,9 +357,10 @@ class _Hub:
 
     def _server(self) -> int:
         """The server to connect to. Sharded channels that another one has by now go there."""
-        core = self._owner.connections.core
+        connections = self._owner.connections
+        core = connections.core
         if self._node < 0:
-            return core.any_node()
+            return connections.any_node()
         for channel in list(self._channels):
             if core.node_of(channel[1]) != self._node:
                 self._owner.move(channel, self._forget(channel))
