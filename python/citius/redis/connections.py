@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from citius.redis.calls import Call
     from citius.redis.homes import Home
     from citius.redis.links import Kind
-    from citius.redis.urls import Target
+    from citius.redis.urls import Address, Target
 
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
 # How old a connection is before it is made again because it leads to a replica.
@@ -32,6 +32,15 @@ REPLICA_S = 1.0
 _BOTH_S = 0.25
 # Between two looks at whether commands have ended.
 _LOOK_S = 0.01
+
+
+class _Refused(ConnectionLost):
+    """A connection is there, and not what was meant."""
+
+
+def _refusal(link: Link, n_targets: int) -> str | None:
+    """Of several servers it is the master that is meant."""
+    return None if n_targets == 1 or link.server.role == "master" else "it is a replica"
 
 
 class Connections:
@@ -62,6 +71,10 @@ class Connections:
         """Counts what happens: ``opened``, ``lost``, ``connect_failed``."""
         self.locate: Callable[[int], Awaitable[list[Target]]]
         """Where a server is."""
+        self.n_opinions = 1
+        """How many may be asked where it is, the next one when a connection is not what was meant."""
+        self.refusal: Callable[[Link, int], str | None] = _refusal
+        """Why a new connection, to one of so many targets, is not the one that is meant."""
         self.on_failure: Callable[[int], object] = lambda node: None
         self.on_shared: Callable[[], object] = lambda: None
         """A server has a connection that commands share."""
@@ -69,7 +82,10 @@ class Connections:
 
     @property
     def links(self) -> list[Link]:
-        """Those that are open."""
+        """Those to servers that are open."""
+        return [link for link in self._open() if link.kind != "sentinel"]
+
+    def _open(self) -> list[Link]:
         return [link for link in self._by_core.values() if link.is_open]
 
     def counts(self) -> tuple[int, int, int]:
@@ -149,28 +165,38 @@ class Connections:
             RedisError: None of the addresses gives one; the error is that of the last.
             ConfigError: TLS cannot be used as it is configured.
         """
-        failure: RedisError | None = None
         try:
-            targets = await self.locate(node)
-            for target in targets:
+            for left in reversed(range(self.n_opinions)):
                 try:
-                    link = await self.open_at(target, kind, node, **options)
-                except RedisError as error:
-                    failure = error
-                    continue
-                # Of several servers it is the master that is meant.
-                if len(targets) == 1 or link.server.role == "master":
+                    link = await self._open_meant(node, kind, **options)
+                except _Refused:
+                    if left == 0:
+                        raise
+                else:
                     self._unreachable = None
                     self.count("opened")
                     return link
-                link.close("it leads to a replica")
-                failure = ConnectionLost(f"{target}: it is a replica")
-            raise failure or ConnectionLost("there is no address of a server")
+            raise AssertionError("somebody has an opinion")
         except (RedisError, ConfigError) as error:
             self.count("connect_failed")
             self.note_failure(error)
             self._unreachable = error
             raise
+
+    async def _open_meant(self, node: int, kind: Kind, **options: Any) -> Link:
+        failure: RedisError | None = None
+        targets = await self.locate(node)
+        for target in targets:
+            try:
+                link = await self.open_at(target, kind, node, **options)
+            except RedisError as error:
+                failure = error
+                continue
+            if (why := self.refusal(link, len(targets))) is None:
+                return link
+            link.close(why)
+            failure = _Refused(f"{target}: {why}")
+        raise failure or ConnectionLost("there is no address of a server")
 
     def note_failure(self, error: BaseException) -> None:
         """Why commands cannot be done now, for the errors of those that wait for too long."""
@@ -208,10 +234,10 @@ class Connections:
         finally:
             cancel()
 
-    async def retire(self, link: Link, why: str) -> None:
-        """Close a connection when its commands have ended."""
+    async def retire(self, link: Link, why: str, wait_s: float | None = None) -> None:
+        """Close a connection when its commands have ended, or at the latest after ``wait_s``."""
         self.core.unshare(link.core)
-        left_s = self._connect_timeout_s
+        left_s = self._connect_timeout_s if wait_s is None else wait_s
         while link.core.load and left_s > 0:
             await self.home.sleep(_LOOK_S)
             left_s -= _LOOK_S
@@ -294,6 +320,21 @@ class Connections:
             elif link.opened_at < latest:
                 self.spawn(link, self.retire(link, "it leads to a replica"))
 
+    def leave_others(self, address: Address) -> None:
+        """Give up connections to servers that are not at the master's address.
+
+        They may take commands still, and lose them.
+        """
+        why = "another server is the master now"
+        for link in self.links:
+            if link.address == address or link.kind == "probe":
+                continue
+            if link.kind == "shared":
+                # It may be silent, and the next one is made when it has ended.
+                self.spawn(link, self.retire(link, why, _BOTH_S))
+            else:
+                link.close(why)
+
     def silent(self, connection: RedisConnection) -> None:
         """A command has waited on a connection for too long."""
         link = self._by_core.get(id(connection))
@@ -354,12 +395,14 @@ class Connections:
     def beat(self, idle_s: float, dead_s: float) -> bool:
         """Ask for a sign of life where nothing has come for ``idle_s``; whether all have given one."""
         are_alive = True
-        for link in self.links:
+        for link in self._open():
             silent_s = link.core.silent_ms / 1000
-            if silent_s < idle_s or link.core.is_lent:
+            if silent_s < idle_s or link.core.is_lent or link.kind == "probe":
                 continue
-            if link.core.load == 0 and link.kind in ("shared", "blocking", "subscriber"):
+            if link.core.load == 0:
                 self.core.execute("PING", connection=link.core).start()
+            elif link.kind == "sentinel" and silent_s >= dead_s:
+                link.close("the sentinel is silent")
             elif link.kind in ("shared", "subscriber") and silent_s >= dead_s:
                 are_alive = False
                 self.doubt(link)

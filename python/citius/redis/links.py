@@ -88,7 +88,7 @@ class Link:
             if target.tls is None
             else (target.tls.load(), self.address.host or "localhost"),
             is_tracking=is_tracking,
-            subscribes=kind == "subscriber",
+            subscribes=on_push is not None,
         )
         forks.hold(self)
 
