@@ -67,16 +67,26 @@ def test_statements_survive(bouncer: str, is_told: bool) -> None:
         pools = [pg.Pool(bouncer, size=4, named_statements=not is_told) for _ in range(2)]
         async with pools[0] as one, pools[1] as two:
             # Two pools: what one has prepared must not be taken for a statement of the other.
-            for step in range(30):
+            # Now more calls, now fewer: so that no session comes to the same server process each time.
+            for step in range(3000):
+                if step >= 30 and not one.has_names:
+                    break
                 calls = [
-                    pool.fetch_value(f"SELECT $1::int + {kind + 100 * which}", step)
-                    for which, pool in enumerate((one, two))
-                    for kind in range(8)
+                    (which, kind)
+                    for which in range(2)
+                    for kind in range(1 + (step * (3 + which)) % 8)
                 ]
-                results = await asyncio.gather(*calls)
-                assert results == [
-                    step + kind + 100 * which for which in range(2) for kind in range(8)
-                ]
+                results = await asyncio.gather(
+                    *(
+                        (one, two)[which].fetch_value(
+                            f"SELECT $1::int + {kind + 100 * which}", step
+                        )
+                        for which, kind in calls
+                    )
+                )
+                assert results == [step + kind + 100 * which for which, kind in calls]
+            # One that finds out within a transaction fails that.
+            assert not one.has_names
 
             async def transact(number: int) -> int:
                 async with one.transaction() as tx:

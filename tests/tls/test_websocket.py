@@ -40,8 +40,9 @@ def wss(server: Server, context: ssl.SSLContext, path: str, **options: object) -
     """The `websockets` library's client."""
     plain = socket.create_connection(("127.0.0.1", server.port), TIMEOUT_S)
     return connect_websocket(
-        f"wss://localhost:{server.port}{path}", sock=plain, ssl=context, max_size=None, **options
-    )  # pyright: ignore[reportArgumentType]
+        f"wss://localhost:{server.port}{path}", sock=plain, ssl=context, max_size=None,
+        open_timeout=TIMEOUT_S, **options,
+    )  # fmt: skip  # pyright: ignore[reportArgumentType]
 
 
 def ends(server: Server, pki: Pki) -> list[int]:
