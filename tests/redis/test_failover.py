@@ -203,8 +203,13 @@ class Proxy:
         self.connections += 1
         swallows = asyncio.Event()
         self._swallows.append(swallows)
+        # From here on: the end may come while the other connection is opened.
+        self._writers.append(writer)
+        own = asyncio.current_task()
+        assert own is not None
+        self._tasks.add(own)
         to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self.target)
-        self._writers += [writer, to_writer]
+        self._writers.append(to_writer)
         for source, sink in ((reader, to_writer), (to_reader, writer)):
             task = asyncio.create_task(self._pass(source, sink, swallows))
             self._tasks.add(task)
