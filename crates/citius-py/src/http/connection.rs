@@ -20,7 +20,7 @@ use super::call::{Body, HttpCall};
 use super::errors::Failure;
 use super::forward::{interim_fields, onward_trailers};
 use super::head::{Collected, Head, Pairs};
-use super::incoming::{Incoming, WAITING_BYTES_MAX};
+use super::incoming::Incoming;
 use super::origin::HttpOrigin;
 use super::pool::{HttpPool, Spoken};
 use super::reply::{HttpReply, Response};
@@ -333,9 +333,15 @@ impl HttpConnection {
     }
 
     /// A reader has taken content.
-    pub(crate) fn note_read(&self, py: Python<'_>, incoming: &Arc<Incoming>, bytes: usize) {
+    pub(crate) fn note_read(
+        &self,
+        py: Python<'_>,
+        incoming: &Arc<Incoming>,
+        bytes: usize,
+        reopens: bool,
+    ) {
         let has_news = match &mut *lock(&self.wire) {
-            Wire::Single(_) => bytes >= WAITING_BYTES_MAX,
+            Wire::Single(_) => reopens,
             Wire::Shared(h2) => {
                 let mut exchanges = h2.exchanges.iter();
                 let found = exchanges.find(|(_, it)| {

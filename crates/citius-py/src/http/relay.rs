@@ -98,9 +98,10 @@ impl Relaying {
         while !self.is_over.load(Ordering::Relaxed) {
             match streamed.incoming.take() {
                 Found::Data(data) => {
-                    let size = data.len();
-                    self.act(py, ResponseAction::Data(Payload::Shared(Bytes::from(data))));
-                    streamed.note_read(py, size);
+                    let size = data.piece.as_ref().len();
+                    let payload = Payload::Shared(Bytes::from_owner(data.piece));
+                    self.act(py, ResponseAction::Data(payload));
+                    streamed.note_read(py, size, data.reopens);
                     if self.count(size) {
                         return self.inbound.post(py, StreamCommand::AwaitWritable);
                     }

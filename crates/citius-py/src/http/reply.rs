@@ -13,7 +13,7 @@ use super::call::{Body, HttpCall, sleeper_for, wait_serially};
 use super::connection::HttpConnection;
 use super::forward::{response_fields, response_list};
 use super::head::{Collected, Head, Pairs};
-use super::incoming::{Found, Incoming};
+use super::incoming::{Found, Incoming, WAITING_BYTES_MAX};
 use super::pool::HttpPool;
 use super::servers::Lease;
 use super::upload::HttpUpload;
@@ -74,8 +74,9 @@ impl Streamed {
     }
 
     /// A reader has taken content.
-    pub(super) fn note_read(&self, py: Python<'_>, bytes: usize) {
-        self.connection.get().note_read(py, &self.incoming, bytes);
+    pub(super) fn note_read(&self, py: Python<'_>, bytes: usize, reopens: bool) {
+        let connection = self.connection.get();
+        connection.note_read(py, &self.incoming, bytes, reopens);
     }
 
     /// A reader waits for content.
@@ -163,7 +164,7 @@ impl HttpReply {
     pub(crate) fn take_whole(&self, py: Python<'_>) -> Option<Vec<u8>> {
         let streamed = self.streamed.as_ref().filter(|it| !it.is_tunnel())?;
         let whole = streamed.incoming.take_whole()?;
-        streamed.note_read(py, whole.len());
+        streamed.note_read(py, whole.len(), whole.len() >= WAITING_BYTES_MAX);
         Some(whole)
     }
 
@@ -340,8 +341,9 @@ impl HttpRead {
         loop {
             match streamed.incoming.take() {
                 Found::Data(data) => {
-                    streamed.note_read(py, data.len());
-                    return Ok(Ok(PyBytes::new(py, &data).into_any().unbind()));
+                    let bytes = data.piece.as_ref();
+                    streamed.note_read(py, bytes.len(), data.reopens);
+                    return Ok(Ok(PyBytes::new(py, bytes).into_any().unbind()));
                 }
                 Found::End | Found::OutputEnd => {
                     return Ok(Ok(PyBytes::new(py, b"").into_any().unbind()));
