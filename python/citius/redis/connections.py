@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from citius.errors import ConfigError
@@ -34,8 +35,8 @@ _BOTH_S = 0.25
 _LOOK_S = 0.01
 
 
-class _Refused(ConnectionLost):
-    """A connection is there, and not what was meant."""
+class _NotMeant(ConnectionLost):
+    """A connection was opened, and leads to another server than the one that is meant."""
 
 
 def _refusal(link: Link, n_targets: int) -> str | None:
@@ -71,8 +72,8 @@ class Connections:
         """Counts what happens: ``opened``, ``lost``, ``connect_failed``."""
         self.locate: Callable[[int], Awaitable[list[Target]]]
         """Where a server is."""
-        self.n_opinions = 1
-        """How many may be asked where it is, the next one when a connection is not what was meant."""
+        self.attempts_max = 1
+        """How often to ask where it is while the connections that are opened lead to other servers."""
         self.refusal: Callable[[Link, int], str | None] = _refusal
         """Why a new connection, to one of so many targets, is not the one that is meant."""
         self.on_failure: Callable[[int], object] = lambda node: None
@@ -166,24 +167,23 @@ class Connections:
             ConfigError: TLS cannot be used as it is configured.
         """
         try:
-            for left in reversed(range(self.n_opinions)):
-                try:
-                    link = await self._open_meant(node, kind, **options)
-                except _Refused:
-                    if left == 0:
-                        raise
-                else:
-                    self._unreachable = None
-                    self.count("opened")
-                    return link
-            raise AssertionError("somebody has an opinion")
+            link = await self._open_meant(node, kind, **options)
         except (RedisError, ConfigError) as error:
             self.count("connect_failed")
             self.note_failure(error)
             self._unreachable = error
             raise
+        self._unreachable = None
+        self.count("opened")
+        return link
 
     async def _open_meant(self, node: int, kind: Kind, **options: Any) -> Link:
+        for _ in range(self.attempts_max - 1):
+            with suppress(_NotMeant):
+                return await self._open_once(node, kind, **options)
+        return await self._open_once(node, kind, **options)
+
+    async def _open_once(self, node: int, kind: Kind, **options: Any) -> Link:
         failure: RedisError | None = None
         targets = await self.locate(node)
         for target in targets:
@@ -195,7 +195,7 @@ class Connections:
             if (why := self.refusal(link, len(targets))) is None:
                 return link
             link.close(why)
-            failure = _Refused(f"{target}: {why}")
+            failure = _NotMeant(f"{target}: {why}")
         raise failure or ConnectionLost("there is no address of a server")
 
     def note_failure(self, error: BaseException) -> None:

@@ -33,7 +33,7 @@ class Sentinels:
         self._left: Address | None = None
         """Where the master was before, as the one says that is listened to; others may learn it later."""
         connections.locate = self.locate
-        connections.refusal, connections.n_opinions = self._refusal, len(self._order)
+        connections.refusal, connections.attempts_max = self._refusal, len(self._order)
         connections.spawn("sentinels", self._listen())
 
     async def locate(self, _node: int) -> list[Target]:
@@ -52,7 +52,7 @@ class Sentinels:
                     link.close()
             except RedisError as error:
                 failures.append(str(error))
-                self._put(address, -1)
+                self._ask_last(address)
             else:
                 return [self._target.at(found)]
         raise ConnectionLost(f"{self._target}: {'; '.join(failures)}")
@@ -67,10 +67,13 @@ class Sentinels:
             )
         return Address(said[0], int(said[1]))
 
-    def _put(self, address: Address, at: int) -> None:
-        """Ask a sentinel first (0) or last (-1) from now on."""
+    def _ask_first(self, address: Address) -> None:
         self._order.remove(address)
-        self._order.insert(0 if at == 0 else len(self._order), address)
+        self._order.insert(0, address)
+
+    def _ask_last(self, address: Address) -> None:
+        self._order.remove(address)
+        self._order.append(address)
 
     def _refusal(self, link: Link, _n_targets: int) -> str | None:
         """Why a connection to what a sentinel has named is none to the master."""
@@ -79,7 +82,7 @@ class Sentinels:
         if link.server.role == "master":
             return None
         # The sentinel does not know it yet; another one may.
-        self._put(self._order[0], -1)
+        self._ask_last(self._order[0])
         return "it is a replica"
 
     # --- changes ---
@@ -103,7 +106,7 @@ class Sentinels:
         try:
             link.core.send("SUBSCRIBE", _SWITCHED)
             master = await self._ask(link)
-            self._put(address, 0)
+            self._ask_first(address)
             connections.leave_others(master)
             await connections.until_lost(link)
         finally:
