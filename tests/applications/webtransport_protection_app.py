@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from citius import App, Cookie, Depends, Header, Query, Router, WebTransportSession
+from citius import App, Cookie, Depends, Header, Query, Request, Router, WebTransportSession
 from citius import Path as InPath
-from citius.web.middleware import CSRF, Timeout, TrustedHosts
+from citius.web.middleware import CSRF, Middleware, Timeout, TrustedHosts
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "gateway"))
 from test_protection import (  # pyright: ignore[reportMissingImports]
@@ -60,16 +60,42 @@ for how in (*BY_APP, *BY_ROUTER, around_app):
 
 
 def refuse(connection: Any, next: Any) -> Any:
-    """Connection middleware."""
+    """Middleware, of connections or of requests."""
     raise Forbidden("not for you")
 
 
 async def refuse_async(connection: Any, next: Any) -> Any:
-    """Connection middleware."""
+    """Middleware, of connections or of requests."""
     raise Forbidden("not for you")
 
 
+class Refuses(Middleware):
+    """Middleware for requests."""
+
+    def before(self, request: Request) -> None:
+        """Refuse."""
+        raise Forbidden("not for you")
+
+
+class Closes:
+    """ASGI middleware."""
+
+    def __init__(self, app: Any, first: str) -> None:
+        self.first = first
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Refuse by this message."""
+        assert scope["type"] == "webtransport"
+        assert await receive() == {"type": "webtransport.connect"}
+        await send({"type": self.first, "status": 403})
+
+
 for add in (
+    lambda one: one.middleware(refuse),
+    lambda one: one.middleware(refuse_async),
+    lambda one: one.middleware(Refuses()),
+    lambda one: one.add_middleware(Closes, "webtransport.close"),
+    lambda one: one.add_middleware(Closes, "webtransport.http.response.start"),
     lambda one: one.middleware(CSRF()),
     lambda one: one.middleware(TrustedHosts(["example.com"])),
     lambda one: one.connection_middleware(refuse),

@@ -114,6 +114,7 @@ async def _innermost(scope: Scope, receive: Receive, send: Send) -> None:
         )
         state_of(socket.request)[KEY] = scope
         messages.note_outcome(await call_socket(socket))
+    if scope["type"] != "http":
         return
     request, call_next = cast("tuple[Request, Next]", scope[_NATIVE])
     state_of(request)[KEY] = scope

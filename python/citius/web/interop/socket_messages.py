@@ -60,9 +60,8 @@ class SocketMessages:
             RuntimeError: The application has neither accepted nor refused it.
         """
         if self._refusal is None and not self._accepted.done():
-            raise RuntimeError(
-                f"the application ended without accepting or closing the {self._kind}"
-            )
+            what = "WebSocket" if self._kind == "websocket" else "session"
+            raise RuntimeError(f"the application ended without accepting or closing the {what}")
         return self._refusal
 
     def note_outcome(self, refusal: Response | None) -> None:
