@@ -90,6 +90,14 @@ def steps(path: str, progress: Progress) -> str:
     return "done"
 
 
+def measured(path: str, progress: Progress) -> Size:
+    """Reports once, and returns a record or fails."""
+    progress(0.5, {"step": 1})
+    if path == "fail":
+        raise ValueError(path)
+    return Size(3, 4)
+
+
 def crash(how: str) -> None:
     if how == "exit":
         os._exit(9)
@@ -140,6 +148,7 @@ def add_routes(app, *names: str) -> None:
         app.get(f"/{name}/wait", executor=name)(wait_for_file)
         app.get(f"/{name}/meet", executor=name)(meet)
         app.get(f"/{name}/steps", executor=name)(steps)
+        app.get(f"/{name}/measured", executor=name)(measured)
     app.get("/pid")(os.getpid)
 
 

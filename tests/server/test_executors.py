@@ -118,6 +118,24 @@ def test_progress_comes_as_events_and_the_result_last(
     assert server.get(f"/{name}/steps?path={path}").body == b"done"
 
 
+@pytest.mark.parametrize("path", ["", "fail"])
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_progress_of_a_handler_with_a_declared_record(serve: Serve, name: str, path: str) -> None:
+    """Reports were refused, for they are not of the record's type, and the stream broke off."""
+    server = serve(APP)
+    with server.connect() as peer:
+        target = f"/{name}/measured?path={path}"
+        peer.send(f"GET {target} HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n".encode())
+        report = peer.read_until(b"\n\n").partition(b"event: progress\ndata: ")[2]
+        assert json.loads(report) == {"done": 0.5, "data": {"step": 1}}
+        last = peer.read_until(b"\n\n").partition(b"event: ")[2]
+        assert last == (
+            b'error\ndata: {"status":500}\n\n'
+            if path
+            else b'result\ndata: {"width":3,"height":4}\n\n'
+        )
+
+
 def test_what_cannot_work_ends_the_start() -> None:
     app = App()
 

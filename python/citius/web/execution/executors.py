@@ -61,7 +61,7 @@ from citius.web.execution.progress import (
     Told,
     Way,
 )
-from citius.web.realtime.events import Event, event_stream
+from citius.web.realtime.events import Event, encoded_event, event_stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -279,16 +279,16 @@ class NamedExecutor:
                 await asyncio.wait((report, result), return_when=asyncio.FIRST_COMPLETED)
                 if report.done():
                     done, data = report.result()
-                    yield Event({"done": done, "data": data}, event="progress")
+                    yield encoded_event("progress", {"done": done, "data": data})
                 else:
                     report.cancel()
             try:
                 value = result.result()
             except ServiceUnavailable as error:
-                yield Event({"status": 503, "detail": error.detail}, event="error")
+                yield encoded_event("error", {"status": 503, "detail": error.detail})
             except Exception as error:
                 logging.log_exception(f"{describe(function)} failed on {self.name!r}", error)
-                yield Event({"status": 500}, event="error")
+                yield encoded_event("error", {"status": 500})
             else:
                 yield Event(value, event="result")
         finally:

@@ -89,6 +89,11 @@ def _json(value: object) -> str:
     return codecs.encode_json(value).decode()
 
 
+def encoded_event(name: str, data: object) -> Event:
+    """An event whose data is a text, its JSON, so that it is not taken for a value of the declared type."""
+    return Event(_json(data), event=name)
+
+
 def encode_event(event: object) -> bytes:
     """An event, or the data of one, as it is sent."""
     return (event if isinstance(event, Event) else Event(event)).encode()
