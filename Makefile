@@ -284,11 +284,11 @@ grpc-interop: $(MADE)/extension $(CONNECT)/interop-ready ## gRPC's interop clien
 	$(BIN)/python scripts/grpc_interop.py $(CONNECT)
 
 bench: build ## CPU time per request of the hot paths
-	$(BIN)/python scripts/bench.py
+	$(BIN)/python lab/costs/hot_paths.py
 
-check-instructions: $(MADE)/extension ## instructions per request under callgrind, beside those in scripts/instructions.json
+check-instructions: $(MADE)/extension ## instructions per request under callgrind, beside those in lab/costs/instructions.json
 	@scripts/need valgrind
-	$(BIN)/python scripts/instructions.py --check
+	$(BIN)/python lab/costs/instructions.py --check
 
 # Pinned, and built from source by Go; Envoy comes as PyPI's package of it, and so does Valkey, outside of the environment.
 .tools/nats-server:

@@ -37,6 +37,31 @@ if TYPE_CHECKING:
 
 OWN = ["--contestants", str(Path(__file__).parent / "contestants")]
 DUMP = "version: 1\nsummary: 177094\n\nfn=(1) main\n3 178263\ntotals: 178263\n"
+# Two objects whose functions call each other.
+CALLS = """\
+positions: line
+events: Ir
+ob=(1) /usr/lib/libpython3.11.so
+fn=(1) call
+3 100
+cob=(2) /x/citius/_core.cpython-311-x86_64-linux-gnu.so
+cfn=(2) turn
+calls=1 8
+3 5000
+ob=(2)
+fn=(2)
+8 40
++2 30
+cob=(1)
+cfn=(1)
+calls=2 3
+* 900
+* 5
+ob=(1)
+fn=(3) other
+-4 7
+summary: 6082
+"""
 
 
 def count(
@@ -69,6 +94,10 @@ def test_a_dump_counts_all_threads() -> None:
     assert callgrind.total_of(DUMP) == 177_094
     with pytest.raises(LaunchError, match="without its sum"):
         callgrind.total_of("version: 1\n")
+
+
+def test_a_dump_counts_what_an_object_itself_executed() -> None:
+    assert callgrind.within(CALLS, "/_core.") == 40 + 30 + 5
 
 
 def test_go_sends_itself_no_signals_under_callgrind(tmp_path: Path) -> None:

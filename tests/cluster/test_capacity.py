@@ -1,4 +1,4 @@
-"""The tables of docs/guides/scaling.md are what scripts/capacity.py computes."""
+"""The tables of docs/guides/scaling.md are what lab/costs/capacity.py computes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def capacity() -> ModuleType:
-    path = Path(__file__).parents[2] / "scripts/capacity.py"
+    path = Path(__file__).parents[2] / "lab/costs/capacity.py"
     spec = importlib.util.spec_from_file_location("capacity", path)
     assert spec is not None
     assert spec.loader is not None
@@ -25,7 +25,7 @@ def capacity() -> ModuleType:
 
 def test_the_guide_has_what_the_script_computes(capacity: ModuleType) -> None:
     text = capacity.GUIDE.read_text()
-    assert capacity.guide_with(text) == text, "scripts/capacity.py --write"
+    assert capacity.guide_with(text) == text, "lab/costs/capacity.py --write"
 
 
 def test_one_redis_ends_before_many_nodes_and_four_do_not(capacity: ModuleType) -> None:

@@ -158,7 +158,7 @@ def test_thousands_of_parked_goroutines_are_small_and_end_with_their_channel(
     before = resident_bytes(server)
     assert server.get("/parks_many?count=20000&close=0").body == b"20000"
     each = (resident_bytes(server) - before) / 20000
-    # An optimized build has 4 500 bytes (scripts/measure_goroutines.py); frames are larger without.
+    # An optimized build has 4 500 bytes (lab/costs/goroutines.py); frames are larger without.
     assert each < 10_000, f"{each} bytes"
     assert server.get("/fan_out").body == b"450"
     assert server.get("/parks_many?count=20000&close=1").body == b"20000"

@@ -41,6 +41,6 @@ def test_the_labs_licence_is_the_servers() -> None:
     not (shutil.which("nm") and shutil.which("readelf")), reason="binutils are not installed"
 )
 def test_the_clients_of_databases_are_a_small_part_of_the_wheel() -> None:
-    command = [sys.executable, ROOT / "scripts/measure_clients.py", "--sizes"]
+    command = [sys.executable, ROOT / "lab/costs/clients.py", "--sizes"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

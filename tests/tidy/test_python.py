@@ -135,10 +135,11 @@ def test_the_version_is_said_once() -> None:
 
 def test_scripts_are_named_in_one_way() -> None:
     """Programs in Python with `_` and `.py`, those in shell with `-` and no suffix."""
-    scripts = [path for path in (PACKAGE.parents[1] / "scripts").iterdir() if path.is_file()]
+    folders = (PACKAGE.parents[1] / "scripts", PACKAGE.parents[1] / "lab" / "costs")
+    scripts = [path for folder in folders for path in folder.iterdir() if path.is_file()]
     wrong = [
         path.name
         for path in scripts
-        if not re.fullmatch(r"[a-z0-9_]+\.(py|json)|[a-z0-9-]+", path.name)
+        if not re.fullmatch(r"[a-z0-9_]+\.(py|json)|[a-z0-9-]+|README\.md", path.name)
     ]
     assert not wrong

@@ -1,7 +1,7 @@
 """The command ``citius lab history``: what a request cost, commit by commit, from what was kept.
 
 Two costs are kept in the checkout: CPU time per request, in the results of ``lab/published``, and
-instructions per request, in ``scripts/instructions.json``. Every commit that changed one is a row.
+instructions per request, in ``lab/costs/instructions.json``. Every commit that changed one is a row.
 """
 
 from __future__ import annotations
@@ -70,17 +70,20 @@ def history(root: Path, contestant: str, cases: tuple[str, ...], most: int) -> l
         LabError: It is no repository.
     """
     folder = f"lab/{PUBLISHED}"
-    lines = _git(root, "log", f"-{most}", "--format=%h%x00%cs%x00%s", "--", folder, COUNTS)
+    lines = _git(root, "log", f"-{most}", "--format=%h%x00%cs%x00%s", "--", folder, *COUNTS)
     found: list[Commit] = []
     for line in lines.splitlines():
         name, day, subject = line.split("\0")
-        changed = _git(root, "show", "--name-only", "--format=", name, "--", folder, COUNTS)
+        changed = _git(root, "show", "--name-only", "--format=", name, "--", folder, *COUNTS)
         paths = [Path(path) for path in changed.splitlines()]
         results = dict.fromkeys(path.parent for path in paths if path.name == record.RUN)
         cpu: dict[str, str] = {}
         for result in results:
             cpu |= _cpu(root, name, result, contestant, cases)
-        counts = _instructions(root, name) if Path(COUNTS) in paths else {}
+        counts: dict[str, int] = {}
+        for kept in COUNTS:
+            if Path(kept) in paths:
+                counts |= _instructions(root, name, kept)
         if cpu or counts:
             found.append(Commit(name, day, subject, cpu, counts))
     return found
@@ -105,11 +108,11 @@ def _cpu(
     }
 
 
-def _instructions(root: Path, commit: str) -> dict[str, int]:
+def _instructions(root: Path, commit: str, path: str) -> dict[str, int]:
     try:
-        kept: dict[str, Any] = json.loads(_git(root, "show", f"{commit}:{COUNTS}"))
+        kept: dict[str, Any] = json.loads(_git(root, "show", f"{commit}:{path}"))
     except LabError:
-        return {}  # removed by this commit
+        return {}  # removed or renamed by this commit
     return {name: counts["total"] for name, counts in kept["kinds"].items()}
 
 
@@ -127,4 +130,5 @@ def _git(root: Path, *words: str) -> str:
     return done.stdout
 
 
-COUNTS = "scripts/instructions.json"
+# Where they are kept, and where they were before.
+COUNTS = ("lab/costs/instructions.json", "scripts/instructions.json")

@@ -60,23 +60,30 @@ class Callgrind:
         Raises:
             LaunchError: A process does not run under valgrind, or wrote no count.
         """
+        return sum(map(total_of, self.dumps(pids)))
+
+    def dumps(self, pids: Sequence[int]) -> list[str]:
+        """Return what callgrind writes of the processes' threads since this was last asked.
+
+        Raises:
+            LaunchError: A process does not run under valgrind, or wrote no count.
+        """
         self._tell(pids, "dump")
-        return sum(map(self._read, pids))
+        return [dump for pid in pids for dump in self._read(pid)]
 
     def _tell(self, pids: Sequence[int], *words: str) -> None:
         for pid in pids:
             _output(["vgdb", f"--vgdb-prefix={self._folder}/vgdb", f"--pid={pid}", *words])
 
-    def _read(self, pid: int) -> int:
-        """Return the sum of what a process has written, and remove it."""
+    def _read(self, pid: int) -> list[str]:
+        """Return what a process has written, and remove it."""
         found = list(self._folder.glob(f"counts.{pid}.*"))
         if not found:
             raise LaunchError(f"callgrind wrote no count of process {pid}")
-        total = 0
+        dumps = [path.read_text(errors="replace") for path in found]
         for path in found:
-            total += total_of(path.read_text(errors="replace"))
             path.unlink()
-        return total
+        return dumps
 
 
 def crash(log: Path) -> str | None:
@@ -95,6 +102,30 @@ def total_of(dump: str) -> int:
     if match is None:
         raise LaunchError("callgrind wrote a count without its sum")
     return int(match[1])
+
+
+def within(dump: str, piece: str) -> int:
+    """Return what a dump counts within the objects whose path has ``piece`` in it.
+
+    These are its lines of cost, but for those of calls: ``ob=(2) /path`` names the object of the functions
+    that follow, later ``ob=(2)`` alone.
+    """
+    names: dict[str, str] = {}
+    is_own = is_call = False
+    found = 0
+    for line in dump.splitlines():
+        if line.startswith(("ob=", "cob=")):
+            number, _, name = line.partition("=")[2].partition(" ")
+            names.setdefault(number, name)
+            if line.startswith("ob="):
+                is_own = piece in names[number]
+        elif line.startswith("calls="):
+            is_call = True
+        elif is_call:
+            is_call = False
+        elif is_own and line[:1] in COST_BEGINS:
+            found += int(line.split()[1])
+    return found
 
 
 def _output(command: list[str]) -> str:
@@ -118,6 +149,8 @@ def _output(command: list[str]) -> str:
     return done.stdout
 
 
+# Positions in a line of cost are absolute, relative to the line before, or the same.
+COST_BEGINS = frozenset("0123456789+-*")
 # What valgrind writes when an assertion of its own fails, or when it cannot go on.
 CRASH = r"^(Callgrind: .* failed\.|valgrind: .*|vex .*: .*)$"
 ENVIRONMENT = (

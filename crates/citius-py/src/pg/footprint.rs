@@ -22,7 +22,7 @@ const STATEMENT_BYTES: usize = 16 * 1024;
 /// What a byte of its text does: an expression has a node of the tree, the query and the plan for some three bytes. Lists of
 /// parameters take less, joins more.
 const TEXT_FACTOR: usize = 320;
-/// What a column of its result does: 700 to 1 450 bytes with PostgreSQL 15 (`scripts/measure_statements.py`).
+/// What a column of its result does: 700 to 1 450 bytes with PostgreSQL 15 (`lab/costs/statements.py`).
 const COLUMN_BYTES: usize = 1024;
 /// Columns that it is taken to have until the server has described it.
 const COLUMNS_UNKNOWN: usize = 256;
