@@ -1,6 +1,6 @@
 """Writes pages that are made from sources.
 
-These are docs/reference/options.md (config.py), the tables of docs/guides/coming-from.md (compat.py), and
+These are docs/reference/options.md (config.py), the tables of docs/migration/servers.md (compat.py), and
 docs/README.md (the navigation of mkdocs.yml).
 
 With --check it only says whether they are up to date.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "reference/options.md"
-COMING_FROM = DOCS / "guides/coming-from.md"
+COMING_FROM = DOCS / "migration/servers.md"
 CONTENTS = DOCS / "README.md"
 SITE = DOCS.parent / "mkdocs.yml"
 # Pages that are the first of their section, and have no name of their own there.

@@ -1,4 +1,4 @@
-"""The code of other frameworks in docs/guides/coming-from-frameworks.md runs as the page shows it."""
+"""The code of other frameworks in docs/migration/frameworks.md runs as the page shows it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs/guides/coming-from-frameworks.md"
+PAGE = Path(__file__).parents[2] / "docs/migration/frameworks.md"
 BLOCKS = re.findall(r"^```py\n(.*?)^```", PAGE.read_text(), re.M | re.S)
 
 

@@ -71,7 +71,10 @@ def test_files_exist(page: Path) -> None:
 def test_files_in_documents_for_users_exist() -> None:
     """There only paths of the repository count; others are the reader's own files."""
     ours = r"(?:crates|docs|examples|lab|python|scripts|tests|vectors)/[\w./-]+"
-    for page in [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs/guides").glob("*.md")]:
+    pages = [ROOT / "README.md", ROOT / "SECURITY.md", ROOT / "docs/platforms.md"]
+    for folder in ("guides", "migration"):
+        pages += (ROOT / "docs" / folder).glob("*.md")
+    for page in pages:
         named = [span for span in code_spans(page) if re.fullmatch(ours, span)]
         assert [name for name in named if not exists(name)] == [], page
 

@@ -2,7 +2,7 @@
 
 Most are spellings of our own options (config.py has them as aliases). The others are in ``REPLIES``: what
 needs no flag here is said and passed over, what would change behaviour is refused with what to do instead.
-The command line asks ``reply``; docs/guides/coming-from.md is made of ``rows``. gunicorn.py reads the
+The command line asks ``reply``; docs/migration/servers.md is made of ``rows``. gunicorn.py reads the
 configuration files of gunicorn.
 """
 
