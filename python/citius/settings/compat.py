@@ -191,10 +191,10 @@ REPLIES: Final[dict[str, FlagReply]] = {
         "client certificates are not requested without --ssl-cert-reqs", takes_value=False
     ),
     "--ssl-client-verify": _refused("use --ssl-cert-reqs required", takes_value=False),
-    "--static-path-mount": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
-    "--static-path-route": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
-    "--static-path-dir-to-file": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
-    "--static-path-expires": _refused("use --static /prefix=directory (docs/guides/static-files.md)"),
+    "--static-path-mount": _refused("use --static /prefix=directory (docs/guides/responses.md)"),
+    "--static-path-route": _refused("use --static /prefix=directory (docs/guides/responses.md)"),
+    "--static-path-dir-to-file": _refused("use --static /prefix=directory (docs/guides/responses.md)"),
+    "--static-path-expires": _refused("use --static /prefix=directory (docs/guides/responses.md)"),
     "--uds-permissions": _refused("use --umask: it applies to the socket too"),
     "--url-path-prefix": _refused("use --root-path"),
 }  # fmt: skip
