@@ -7,7 +7,7 @@
 //! No I/O, no clock. Compressing takes time on the reactor's thread: whole responses above
 //! `compress_bytes_max` pass as they are, and of streamed ones at most `compress_streams_max` at once, for each
 //! holds a window of memory. What leaks through the length of a compressed response (BREACH) is the
-//! application's to weigh: docs/guides/static-files.md#compression.
+//! application's to weigh: docs/guides/responses.md#compression.
 #![forbid(unsafe_code)]
 
 mod brotli_stream;
