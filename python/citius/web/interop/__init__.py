@@ -8,7 +8,7 @@
     app.add_middleware(GZipMiddleware, minimum_size=500)
     asgi = app.asgi()                           # for another server
 
-docs/guides/interoperability.md is the guide. Nothing of this package is imported by an application that
+docs/guides/asgi-and-wsgi.md is the guide. Nothing of this package is imported by an application that
 uses none of it.
 """
 
