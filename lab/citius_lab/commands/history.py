@@ -131,4 +131,4 @@ def _git(root: Path, *words: str) -> str:
 
 
 # Where they are kept, and where they were before.
-COUNTS = ("lab/costs/instructions.json", "lab/costs/instructions.json")
+COUNTS = ("lab/costs/instructions.json", "scripts/instructions.json")
