@@ -65,11 +65,14 @@ class Result:
     """How a check ended.
 
     Args:
+        took_s: From its begin to its end.
+        cpu_s: CPU time of its processes: what it costs a machine that has other work.
         lines: For the summary: what is missing, or was left out.
     """
 
     outcome: Outcome
     took_s: float = 0.0
+    cpu_s: float = 0.0
     lines: tuple[str, ...] = ()
 
 
@@ -82,14 +85,16 @@ def gate(name: str, command: str, *after: str, is_idle: bool = False) -> Check:
     return Check(name, command, after, is_gate=True, is_idle=is_idle)
 
 
-# What cargo checks needs no environment; the link of the extension leaves a processor idle for minutes.
+# What cargo checks needs no environment. The link of the extension leaves a processor idle for minutes, in
+# which the environments of the judges are made. A judge that needs what could not be installed fails itself,
+# with the reason.
 BUILD = (
     gate("tools", ".ci/tools", is_idle=True),
+    gate("setup", "make setup"),
     gate("check-rust", "make check-rust"),
-    gate("build", "make .venv/made/lab"),
+    Check("environments", "make environments PYTHONS=3.14", ("setup", "tools"), is_idle=True),
+    gate("build", "make .venv/made/lab", "setup"),
     gate("test-rust", "make test-rust", "check-rust"),
-    # What the judges install. A judge that needs what could not be installed fails itself, with the reason.
-    Check("environments", "make environments PYTHONS=3.14", ("build", "tools"), is_idle=True),
     gate("check-python", "make check-python", "build"),
 )
 # With few processes: some tests of the lab measure for tenths of a second, and so need a processor.
@@ -206,26 +211,34 @@ def execute(check: Check) -> Result:
     log = LOGS / f"{check.name}.log"
     with log.open("wb") as output:
         # Signals that this program's parent ignores have their default again, for tests of signals.
-        code = subprocess.call(
+        process = subprocess.Popen(
             ["env", "--default-signal", *check.command.split()],
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             env={"JOBS": JOBS, **os.environ},
         )  # fmt: skip
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)  # it is not waited for again
     text = log.read_text(errors="replace")
-    result = judged(code, text, time.monotonic() - began_at)
+    took_s, cpu_s = time.monotonic() - began_at, used.ru_utime + used.ru_stime
+    result = judged(process.returncode, text, took_s, cpu_s)
     with printing:
         print(text, end="" if text.endswith("\n") else "\n")
-        say(f"{check.name}: {result.outcome}, {result.took_s:.0f} s")
+        say(f"{check.name}: {result.outcome}, {times(result)}")
     return result
 
 
-def judged(code: int, log: str, took_s: float) -> Result:
+def times(result: Result) -> str:
+    """Return how long a check took."""
+    return f"{result.took_s:.0f} s (CPU {result.cpu_s:.0f} s)"
+
+
+def judged(code: int, log: str, took_s: float, cpu_s: float) -> Result:
     """Return what an exit code and a log mean."""
     missing = tuple(re.findall(r"^missing: (.*)", log, re.MULTILINE))
     if code and missing:
-        return Result("missing", took_s, missing)
+        return Result("missing", took_s, cpu_s, missing)
     without = tuple(f"without {one}" for one in re.findall(r"^without: (.*)", log, re.MULTILINE))
-    return Result("failed" if code else "passed", took_s, without)
+    return Result("failed" if code else "passed", took_s, cpu_s, without)
 
 
 def summary(results: Mapping[str, Result]) -> list[str]:
@@ -234,7 +247,7 @@ def summary(results: Mapping[str, Result]) -> list[str]:
     for outcome in OUTCOMES:
         for name, result in results.items():
             if result.outcome == outcome:
-                took = f" {result.took_s:.0f} s" if result.took_s else ""
+                took = f" {times(result)}" if result.took_s else ""
                 lines.append(f"ci:   {outcome:8} {name}{took}{'; '.join(('', *result.lines))}")
     return lines
 

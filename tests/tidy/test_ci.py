@@ -113,12 +113,14 @@ def test_a_judge_that_fails_stops_nothing(ci) -> None:
 
 
 def test_what_an_end_means(ci) -> None:
-    assert ci.judged(0, "fine\n", 1.0) == ci.Result("passed", 1.0)
-    assert ci.judged(2, "assert 1 == 2\n", 1.0) == ci.Result("failed", 1.0)
-    assert ci.judged(2, "a\nmissing: npm, for the client\n", 1.0) == ci.Result(
-        "missing", 1.0, ("npm, for the client",)
+    assert ci.judged(0, "fine\n", 2.0, 1.0) == ci.Result("passed", 2.0, 1.0)
+    assert ci.judged(2, "assert 1 == 2\n", 2.0, 1.0) == ci.Result("failed", 2.0, 1.0)
+    assert ci.judged(2, "a\nmissing: npm, for the client\n", 2.0, 1.0) == ci.Result(
+        "missing", 2.0, 1.0, ("npm, for the client",)
     )
-    assert ci.judged(0, "without: h2o: no package\n", 1.0).lines == ("without h2o: no package",)
+    assert ci.judged(0, "without: h2o: no package\n", 2.0, 1.0).lines == (
+        "without h2o: no package",
+    )
 
 
 def test_a_check_whose_command_is_not_there_is_missing(ci) -> None:
@@ -129,20 +131,21 @@ def test_output_is_kept_and_printed(ci, tmp_path: Path, monkeypatch, capfd) -> N
     monkeypatch.setattr(ci, "LOGS", tmp_path)
     assert ci.execute(ci.Check("a", "echo hello")).outcome == "passed"
     assert ci.execute(ci.Check("b", "false")).outcome == "failed"
+    assert 0 < ci.execute(ci.Check("c", f"{sys.executable} -c sum(range(10**6))")).cpu_s < 20
     assert (tmp_path / "a.log").read_text() == "hello\n"
     assert "hello\n" in capfd.readouterr().out
 
 
 def test_the_summary_ends_with_what_failed(ci) -> None:
     results = {
-        "a": ci.Result("failed", 2.0),
-        "b": ci.Result("passed", 3.4, ("without h2o",)),
+        "a": ci.Result("failed", 2.0, 1.0),
+        "b": ci.Result("passed", 3.4, 5.1, ("without h2o",)),
         "c": ci.Result("missing"),
     }
     assert ci.summary(results) == [
-        "ci:   passed   b 3 s; without h2o",
+        "ci:   passed   b 3 s (CPU 5 s); without h2o",
         "ci:   missing  c",
-        "ci:   failed   a 2 s",
+        "ci:   failed   a 2 s (CPU 1 s)",
     ]
 
 
