@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from citius.web.application.databases import FromPool, FromRedis
     from citius.web.binding.forms import FormData, FormLimits, UploadFile
     from citius.web.binding.headers import Headers, MutableHeaders, QueryParams
-    from citius.web.declarations.markers import (
+    from citius.web.declarations.parameters.markers import (
         Body,
         Cookie,
         Depends,
@@ -161,7 +161,7 @@ _HOMES = {
     "settings.config": ("Config",),
     "web.application.app": ("App",),
     "web.routing.router": ("Router",),
-    "web.declarations.sources": (
+    "web.declarations.parameters.sources": (
         "Body",
         "Cookie",
         "Depends",

@@ -304,7 +304,7 @@ class Response:
 
 @final
 class RpcUnary:
-    """Reads calls of a unary method of connectrpc; for ``web/interop/rpc_short.py``."""
+    """Reads calls of a unary method of connectrpc; for ``web/interop/connectrpc/rpc_short.py``."""
 
     def __new__(cls, ways: Sequence[Any], bytes_max: int | None) -> Self:
         """
@@ -779,7 +779,8 @@ class DeclaredResponse:
             respond: Makes of a value what is sent, in all the ways there are.
             status: That of the response to a value.
             passes_responses: Send any ``Response`` as it is, not only those whose body is bytes or text.
-            node: The type of values that are encoded without ``respond`` (``web/responses/field_copies.py``).
+            node: The type of values that are encoded without ``respond``
+                (``web/responses/declared/field_copies.py``).
         """
     def encode(self, value: object) -> bytes | None:
         """The value as JSON; ``None`` for one that takes the way through ``respond``."""

@@ -437,7 +437,7 @@ def proto_command(target: str, app_dir: str, factory: bool, directory: str | Non
 
     try:
         app = _native_application(target, app_dir, factory)
-        from citius.web.routing.proto import proto_files
+        from citius.web.routing.rpc.proto import proto_files
 
         files = proto_files(app)
     except ConfigError as error:

@@ -19,7 +19,7 @@ from citius._core import FAST_PATHS, DeclaredResponse
 from citius.testing import Client
 from citius.web.declarations.codecs import encode_json
 from citius.web.responses import results
-from citius.web.responses.field_copies import Unfit, copier, node_of
+from citius.web.responses.declared.field_copies import Unfit, copier, node_of
 from msgspec import Meta, Struct
 
 

@@ -20,8 +20,7 @@ from citius.http import Client as HttpClient
 from citius.testing import Client
 from citius.testing.http import MockReply, MockTransport
 from citius.web.middleware import Middleware, RateLimit, Timeout
-from citius.web.realtime import session_calls
-from citius.web.routing import procedures
+from citius.web.routing.rpc import procedures, session_calls
 from citius.web.security import APIKey, Authenticate, Principal
 
 SECRET = "SECRET"

@@ -10,7 +10,7 @@ import pytest
 from citius import App, Depends
 from citius.errors import RpcError
 from citius.testing import Client
-from citius.web.routing import procedures
+from citius.web.routing.rpc import procedures
 from pydantic import BaseModel
 
 

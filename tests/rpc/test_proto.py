@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 import pytest
 from citius import App
-from citius.web.routing.proto import proto_files
+from citius.web.routing.rpc.proto import proto_files
 
 BUF = Path(__file__).parents[2] / ".tools/connect/environment/bin/buf"
 CONNECT_APP = Path(__file__).parents[1] / "applications/connect_app.py"

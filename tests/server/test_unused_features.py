@@ -21,13 +21,13 @@ def modules() -> list[str]:
 """
 FEATURES = {
     "mcp": "citius.mcp",
-    "runs": "citius.web.realtime.run_keeper",
+    "runs": "citius.web.realtime.runs.run_keeper",
     "stores of runs": "citius.cluster.runstores",
     "uploads": "citius.web.uploads.resumable",
-    "connect": "citius.web.routing.connect",
-    "proto": "citius.web.routing.proto",
-    "services of connectrpc": "citius.web.interop.rpc_mounts",
-    "health and reflection": "citius.web.interop.rpc_tools",
+    "connect": "citius.web.routing.rpc.connect",
+    "proto": "citius.web.routing.rpc.proto",
+    "services of connectrpc": "citius.web.interop.connectrpc.rpc_mounts",
+    "health and reflection": "citius.web.interop.connectrpc.rpc_tools",
     "codes of calls": "citius.web.responses.rpc_trailers",
 }
 

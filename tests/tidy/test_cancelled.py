@@ -53,7 +53,7 @@ BLOCKS = {
     "testing/asyncclient.py AsyncClient.websocket": OF_A_TEST,
     "testing/postgres.py _Savepoint.__aenter__": OF_A_TEST,
     "testing/transport.py Transport.__aenter__": OF_A_TEST,
-    "web/binding/thread_dependencies.py _Entered.__aenter__": "is the application's block",
+    "web/binding/depends/thread_dependencies.py _Entered.__aenter__": "is the application's block",
     "web/interop/mounts.py ASGIMount.hooks.lifespan": "is the application's block",
     "web/realtime/webtransport.py WebTransportStream.__aenter__": "has been opened before",
     "web/uploads/concatenation.py joined": UPLOADS,

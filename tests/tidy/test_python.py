@@ -133,6 +133,17 @@ def test_the_version_is_said_once() -> None:
     assert done.stdout.strip() == citius.__version__
 
 
+def test_a_folder_of_the_framework_can_be_read_at_a_glance() -> None:
+    """At most 12 entries: with more, a newcomer looks for a line's place by opening files."""
+    folders = [PACKAGE / "web", *(PACKAGE / "web").rglob("*/")]
+    entries = {
+        folder: [one for one in folder.iterdir() if one.name not in {"__init__.py", "__pycache__"}]
+        for folder in folders
+        if folder.name != "__pycache__"
+    }
+    assert not [f"{folder}: {len(own)}" for folder, own in entries.items() if len(own) > 12]
+
+
 def test_scripts_are_named_in_one_way() -> None:
     """Programs in Python with `_` and `.py`, those in shell with `-` and no suffix."""
     folders = (PACKAGE.parents[1] / "scripts", PACKAGE.parents[1] / "lab" / "costs")

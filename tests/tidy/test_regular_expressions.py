@@ -67,7 +67,7 @@ READS = {
             "the name of an environment variable"
         ),
     },
-    "web/declarations/sources.py": {
+    "web/declarations/parameters/sources.py": {
         "TOKEN": "the alias of a header or cookie",
         "pattern": "none: it is compiled to see whether it is one",
     },
@@ -76,7 +76,7 @@ READS = {
         "TOKEN": "the method of a route",
     },
     "web/application/gateway.py": {r"\{[^{}:]+": "the pattern of a route"},
-    "web/routing/proto.py": {
+    "web/routing/rpc/proto.py": {
         r"\W": "the name of a field of the application's",
         r"_+(.)?": "the name of a field of the application's",
         r"[^A-Za-z0-9]+": "the name of a procedure or of a class of the application's",

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from citius.web.binding.generated import make_function
-from citius.web.responses.field_copies import copier
+from citius.web.responses.declared.field_copies import copier
 
 
 class Inner(msgspec.Struct):

@@ -434,7 +434,7 @@ fn write_real(value: f64, out: &mut Vec<u8>) -> Option<()> {
 impl<'a, 'py> FromPyObject<'a, 'py> for Node {
     type Error = PyErr;
 
-    /// From `(kind, …)`, as `python/citius/web/responses/field_copies.py` makes it.
+    /// From `(kind, …)`, as `python/citius/web/responses/declared/field_copies.py` makes it.
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let given = given.cast::<PyTuple>()?;
         let kind = given.get_item(0)?;

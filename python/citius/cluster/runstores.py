@@ -1,7 +1,7 @@
 """Where runs are kept, with their events: in memory of all workers of a machine, or in Redis.
 
 A store is what all workers agree on: a run is over when the store has its end, and an event is part of it
-when the store has taken it, so that readers of any worker see the same events. ``web/realtime/runs.py`` has
+when the store has taken it, so that readers of any worker see the same events. ``web/realtime/runs/`` has
 what runs are. A worker that has runs says that it is alive: one of this machine holds a lock of the kernel,
 which ends with its process; in Redis it renews a lease. Tests: ``tests/runs/``.
 """

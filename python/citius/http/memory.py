@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from citius.http.options import Deadlines
     from citius.http.urls import URL
     from citius.web.application.app import App
-    from citius.web.interop.memory import MemoryServer
+    from citius.web.interop.inmemory.memory import MemoryServer
 
     Message = MutableMapping[str, Any]
     Start = Callable[[int, RawFields], None]
@@ -243,7 +243,7 @@ class _Native:
 
     async def start(self) -> None:
         from citius.settings.config import Config
-        from citius.web.interop.memory import MemoryServer
+        from citius.web.interop.inmemory.memory import MemoryServer
 
         self._server = MemoryServer(self._app, Config())
         await self._server.start()
@@ -261,8 +261,8 @@ class _Native:
         fields: RawFields,
         body: bytes | MemoryUpload | None,
     ) -> MemoryReply:
-        from citius.web.interop.exchange import Exchange
-        from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, chunk, request_head
+        from citius.web.interop.inmemory.exchange import Exchange
+        from citius.web.interop.inmemory.http1 import LAST_CHUNK, ProtocolError, chunk, request_head
 
         assert self._server is not None
         connection = self._server.connect(_CLIENT, url.scheme)

@@ -18,7 +18,7 @@ from citius.errors import ConfigError, RpcError
 from citius.mcp.content import has_content
 from citius.mcp.context import Context
 from citius.web.binding.bind import Wrapper
-from citius.web.binding.dependencies import flatten
+from citius.web.binding.depends.dependencies import flatten
 from citius.web.binding.readers import value_reader
 from citius.web.binding.signature import (
     check_readable,
@@ -31,8 +31,8 @@ from citius.web.declarations.checks import describe, resolving
 from citius.web.declarations.codecs import decode
 from citius.web.declarations.fillable import check_fillable
 from citius.web.declarations.finite import checked
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.pydantic_types import read_foreign
-from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import has_record, makes_generator, name_of, resolved
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
 from citius.web.routing.declared_routes import Operation
@@ -42,14 +42,14 @@ from citius.web.routing.endpoint import (
     result_of,
     without_awaits_in_threads,
 )
-from citius.web.routing.procedures import call_parameters, misfit_of, parameters_struct
+from citius.web.routing.rpc.procedures import call_parameters, misfit_of, parameters_struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from citius.web.binding.dependencies import Dependency, Resolver
+    from citius.web.binding.depends.dependencies import Dependency, Resolver
     from citius.web.binding.signature import Parameter, PythonKind, Source
-    from citius.web.declarations.sources import Depends
+    from citius.web.declarations.parameters.sources import Depends
     from citius.web.execution.thread_pool import BlockingPool
 
 

@@ -26,7 +26,7 @@ from citius.mcp.results import contents, messages, tool_results
 from citius.mcp.schemas import described, input_schema
 from citius.web.declarations.annotations import without_none
 from citius.web.declarations.checks import describe
-from citius.web.declarations.sources import MISSING
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.type_kinds import bare
 from citius.web.responses.results import responder
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from citius.mcp.server import MCPServer
-    from citius.web.binding.dependencies import Resolver
+    from citius.web.binding.depends.dependencies import Resolver
     from citius.web.binding.signature import Parameter
     from citius.web.execution.thread_pool import BlockingPool
 

@@ -15,7 +15,7 @@ from citius.mcp.content import Content, Embedded, Message, ToolResult, block_of
 from citius.mcp.protocol import encode
 from citius.mcp.schemas import output_schema
 from citius.web.declarations import codecs
-from citius.web.declarations.sources import MISSING
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.type_kinds import bare
 from citius.web.responses.results import responder
 

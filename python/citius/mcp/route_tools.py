@@ -22,10 +22,10 @@ from citius.mcp.schemas import described, input_schema, output_schema
 from citius.settings.config import Config
 from citius.web.binding.signature import body_layout, path_parameters
 from citius.web.declarations.annotations import is_encoded
-from citius.web.declarations.sources import MISSING
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.type_kinds import kind_of
 from citius.web.interop.asgi import ASGIAdapter
-from citius.web.responses.filters import ALL_FIELDS
+from citius.web.responses.declared.filters import ALL_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.pydantic_types import in_json
-from citius.web.declarations.sources import MISSING
 from citius.web.openapi.schemas import Schemas
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from citius.mcp.authorization import Authorization
     from citius.mcp.protocol import RequestId
     from citius.web.application.app import App
-    from citius.web.binding.dependencies import Resolver
-    from citius.web.declarations.sources import Depends
+    from citius.web.binding.depends.dependencies import Resolver
+    from citius.web.declarations.parameters.sources import Depends
     from citius.web.execution.thread_pool import BlockingPool
     from citius.web.routing.declared_routes import Route
 

@@ -1,8 +1,8 @@
 """Streams that clients may come back to with ``Last-Event-ID``, over any worker and node.
 
-What a call sends is a run (web/realtime/run_keeper.py): its messages go to the client, and beside that into
-the store of runs, which every worker reads. A client that comes back gets what it has not seen, up to the
-response; a call whose worker is lost is answered with an error. News of resources are a broadcast with a
+What a call sends is a run (web/realtime/runs/run_keeper.py): its messages go to the client, and beside that
+into the store of runs, which every worker reads. A client that comes back gets what it has not seen, up to
+the response; a call whose worker is lost is answered with an error. News of resources are a broadcast with a
 history. Tests: ``tests/mcp/test_resuming.py``.
 """
 
@@ -22,9 +22,9 @@ from citius.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, Fault
 from citius.mcp.protocol import encode, parsed
 from citius.web.realtime.events import Event, EventStream
 from citius.web.realtime.history import event_with_id
-from citius.web.realtime.run_keeper import keeper_of
-from citius.web.realtime.run_readers import NOTHING, items
-from citius.web.realtime.run_tasks import END, EVENT_BYTES_MAX, GAP, RunLimits
+from citius.web.realtime.runs.run_keeper import keeper_of
+from citius.web.realtime.runs.run_readers import NOTHING, items
+from citius.web.realtime.runs.run_tasks import END, EVENT_BYTES_MAX, GAP, RunLimits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from citius.mcp.server import MCPServer
     from citius.mcp.sessions import Session, Sessions
     from citius.web.application.app import App
-    from citius.web.realtime.run_keeper import RunKeeper
-    from citius.web.realtime.run_tasks import Follower
+    from citius.web.realtime.runs.run_keeper import RunKeeper
+    from citius.web.realtime.runs.run_tasks import Follower
 
 HISTORY: Final = 1024
 """Messages of a call that are kept. Exceeded: the first ones are given up."""

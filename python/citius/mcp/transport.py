@@ -41,7 +41,7 @@ from citius.mcp.protocol import (
 from citius.mcp.replies import JSON, error_response
 from citius.mcp.sessions import NONE, Session, began_by, gone
 from citius.mcp.streams import NewsStream
-from citius.web.declarations.sources import Depends
+from citius.web.declarations.parameters.sources import Depends
 from citius.web.realtime.events import last_event_id
 from citius.web.routing.declared_routes import declare
 

@@ -37,7 +37,7 @@ def end_broadcasts() -> None:
 
 def runs() -> int:
     """How many runs of this process are under way; likewise."""
-    tasks = sys.modules.get("citius.web.realtime.run_keeper")
+    tasks = sys.modules.get("citius.web.realtime.runs.run_keeper")
     return 0 if tasks is None else tasks.running_in_process()
 
 

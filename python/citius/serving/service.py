@@ -493,7 +493,7 @@ class Service:
             logging.warning(
                 f"{_counted(pending.runs(), 'run')} did not end within the drain time; cut off"
             )
-            await sys.modules["citius.web.realtime.run_keeper"].cut_off_all()
+            await sys.modules["citius.web.realtime.runs.run_keeper"].cut_off_all()
         self.is_ending = True
         if self._relay is not None:
             self._relay.close()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from citius.testing.requests import TestResponse, TooManyRedirects
     from citius.testing.transport import Transport
     from citius.testing.websocket import AsyncSocket, Socket, WebSocketRefused
-    from citius.web.interop.http1 import ProtocolError
+    from citius.web.interop.inmemory.http1 import ProtocolError
 
 __all__ = [
     "AsyncClient",

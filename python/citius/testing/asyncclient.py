@@ -26,10 +26,10 @@ from citius.testing.requests import (
 )
 from citius.testing.websocket import AsyncSocket, WebSocketRefused
 from citius.unknown_options import known_options
-from citius.web.interop.exchange import Exchange
-from citius.web.interop.frames import HANDSHAKE
-from citius.web.interop.http1 import LAST_CHUNK, chunk
-from citius.web.interop.memory import MemoryServer
+from citius.web.interop.inmemory.exchange import Exchange
+from citius.web.interop.inmemory.frames import HANDSHAKE
+from citius.web.interop.inmemory.http1 import LAST_CHUNK, chunk
+from citius.web.interop.inmemory.memory import MemoryServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from citius.testing.requests import AsyncRequestOptions, EventOptions, Fields
     from citius.web.application.app import App
     from citius.web.binding.headers import Headers
-    from citius.web.interop.memory import MemoryConnection
+    from citius.web.interop.inmemory.memory import MemoryConnection
 
     Pieces: TypeAlias = Iterable[bytes] | AsyncIterable[bytes]
 

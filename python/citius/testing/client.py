@@ -32,8 +32,8 @@ from citius.testing.websocket import Socket, WebSocketRefused
 from citius.threads import Thread
 from citius.unknown_options import known_options
 from citius.web.execution.thread_pool import BlockingPool
-from citius.web.interop.frames import HANDSHAKE
-from citius.web.interop.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk
+from citius.web.interop.inmemory.frames import HANDSHAKE
+from citius.web.interop.inmemory.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk
 from citius.web.routing.static import is_there
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import httpx
 from citius.settings.config import Config
 from citius.testing.client import Client
 from citius.unknown_options import known_options
-from citius.web.interop.exchange import Exchange
-from citius.web.interop.http1 import LAST_CHUNK, chunk, request_head
-from citius.web.interop.memory import MemoryServer
+from citius.web.interop.inmemory.exchange import Exchange
+from citius.web.interop.inmemory.http1 import LAST_CHUNK, chunk, request_head
+from citius.web.interop.inmemory.memory import MemoryServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from citius._core import Request
     from citius.testing.client import StreamedTestResponse
     from citius.web.application.app import App
-    from citius.web.interop.memory import MemoryConnection
+    from citius.web.interop.inmemory.memory import MemoryConnection
 
 Fields = list[tuple[bytes, bytes]]
 

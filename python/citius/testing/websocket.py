@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from citius.errors import ConnectionClosed
-from citius.web.interop.frames import BINARY, CLOSE, PING, PONG, TEXT, frame, split_frame
+from citius.web.interop.inmemory.frames import BINARY, CLOSE, PING, PONG, TEXT, frame, split_frame
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from citius.testing.client import _Connection as Connection  # pyright: ignore[reportPrivateUsage]
     from citius.testing.requests import TestResponse
     from citius.web.binding.headers import Headers
-    from citius.web.interop.http1 import ResponseReader
+    from citius.web.interop.inmemory.http1 import ResponseReader
 
 
 class WebSocketRefused(Exception):

@@ -1,6 +1,6 @@
 //! Procedures of a native application: a call in, its result or error out, in the form of the call.
 //!
-//! Parameters are decoded into the signature by functions that `python/citius/web/routing/procedures.py` makes once for each
+//! Parameters are decoded into the signature by functions that `python/citius/web/routing/rpc/procedures.py` makes once for each
 //! procedure. A call has no request object and passes no middleware. Tests: `tests/rpc/`.
 
 use std::collections::HashMap;

@@ -47,8 +47,8 @@ from citius.http.options import IDEMPOTENT, UNSET, Timeout, Unset
 from citius.observability.logging import warning
 from citius.unknown_options import known_options, with_known_options
 from citius.web.binding.headers import MutableHeaders
-from citius.web.declarations.unread_markers import refuse_unread_markers
-from citius.web.responses.other_results import refuse_records_of_hooks
+from citius.web.declarations.parameters.unread_markers import refuse_unread_markers
+from citius.web.responses.declared.other_results import refuse_records_of_hooks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping

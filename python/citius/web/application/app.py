@@ -34,13 +34,13 @@ from citius.process.processors import processors
 from citius.unknown_options import caller, with_known_options
 from citius.web.application import lifecycle
 from citius.web.application.gateway import endpoints_of, make_gateway
-from citius.web.binding.dependencies import AppDependencies
+from citius.web.binding.depends.dependencies import AppDependencies
 from citius.web.declarations import checks
 from citius.web.openapi import OpenAPI
 from citius.web.routing.mounted import Border, Member
-from citius.web.routing.procedures import Procedure, procedure
 from citius.web.routing.request_chain import ErrorHandlers, log_unexpected
 from citius.web.routing.router import Router
+from citius.web.routing.rpc.procedures import Procedure, procedure
 from citius.web.routing.static import Mount
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from citius.mcp.authorization import Authorization
     from citius.mcp.server import MCPServer
     from citius.settings.config import Config
-    from citius.web.declarations.sources import Depends
+    from citius.web.declarations.parameters.sources import Depends
     from citius.web.execution.executors import NamedExecutor, Submits
     from citius.web.execution.thread_pool import BlockingPool
     from citius.web.interop.asgi import ASGIAdapter
@@ -62,11 +62,11 @@ if TYPE_CHECKING:
     from citius.web.middleware.base import Declared as Middleware
     from citius.web.realtime.broadcast import Broadcast
     from citius.web.realtime.rooms import GapRoom, HistoryRoom
-    from citius.web.realtime.run_keeper import RunKeeper
-    from citius.web.realtime.session_calls import SessionCalls
-    from citius.web.routing.connect import Connect
+    from citius.web.realtime.runs.run_keeper import RunKeeper
     from citius.web.routing.declared_routes import Route
     from citius.web.routing.endpoint import Endpoint
+    from citius.web.routing.rpc.connect import Connect
+    from citius.web.routing.rpc.session_calls import SessionCalls
     from citius.web.routing.urls import Urls
 
     SharedRoom: TypeAlias = Room | HistoryRoom | Broadcast | GapRoom
@@ -353,11 +353,11 @@ class App(Router):
         self._check_open()
         if not services:
             raise ConfigError("app.mount_rpc: expected a service")
-        from citius.web.interop.rpc_mounts import rpc_routes
+        from citius.web.interop.connectrpc.rpc_mounts import rpc_routes
 
         routes, hooks, found = rpc_routes(services, dependencies)
         if health or reflection:
-            from citius.web.interop.rpc_tools import tools
+            from citius.web.interop.connectrpc.rpc_tools import tools
 
             for name, made in tools(found, health=health, reflection=reflection):
                 depends = () if name.startswith("grpc.health.") else dependencies
@@ -510,7 +510,7 @@ class App(Router):
         self._check_open()
         if prefix:
             checks.check_prefix(prefix, "the prefix of app.connect")
-        from citius.web.routing.connect import made_connect
+        from citius.web.routing.rpc.connect import made_connect
 
         self._connects.append(made_connect(prefix, service, dependencies, self._connects))
 
@@ -532,7 +532,7 @@ class App(Router):
         Raises:
             ConfigError: ``quic`` with a path that has parameters.
         """
-        from citius.web.realtime.session_calls import SessionCalls
+        from citius.web.routing.rpc.session_calls import SessionCalls
 
         if quic and "{" in pattern:
             raise ConfigError(

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from citius.errors import ConfigError
 from citius.unknown_options import caller, refuse_unknown
-from citius.web.declarations.sources import Depends
+from citius.web.declarations.parameters.sources import Depends
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from citius._core import Native
 from citius.errors import ConfigError, NotFound
-from citius.web.binding.dependencies import Resolver
+from citius.web.binding.depends.dependencies import Resolver
 from citius.web.binding.other_names import add_hints
 from citius.web.declarations import checks
 from citius.web.middleware.base import Middleware
-from citius.web.responses.other_results import (
+from citius.web.responses.declared.other_results import (
     check_middleware_results,
     hold_error_handlers,
     refuse_records,
@@ -30,7 +30,6 @@ from citius.web.routing.endpoint import (
     endpoint_of_socket,
     refusing_recursion,
 )
-from citius.web.routing.procedures import add
 from citius.web.routing.request_chain import on_error_of
 from citius.web.routing.routes import (
     Making,
@@ -40,6 +39,7 @@ from citius.web.routing.routes import (
     native_of,
     set_unmatched,
 )
+from citius.web.routing.rpc.procedures import add
 from citius.web.routing.static import routes_of
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from citius.web.middleware.base import Declared
     from citius.web.routing.declared_routes import Route
     from citius.web.routing.endpoint import Endpoint
-    from citius.web.routing.procedures import Procedure
     from citius.web.routing.request_chain import ErrorHandlers, Report
+    from citius.web.routing.rpc.procedures import Procedure
 
 
 def make_gateway(
@@ -147,7 +147,7 @@ def _add_connect_routes(app: App) -> None:
     """Make routes of procedures that are called by Connect."""
     for member in app.walk():
         if member.app.connects:
-            from citius.web.routing.connect import connect_routes
+            from citius.web.routing.rpc.connect import connect_routes
 
             resolver = _resolver(app, member.app)
             for connect in member.app.connects:
@@ -190,7 +190,7 @@ def _open_runs_and_uploads(app: App, own: list[Planned]) -> None:
         if hasattr(one.route.handler, "citius_runs")
     ]
     if runs:
-        from citius.web.realtime.runs import open_runs
+        from citius.web.realtime.runs.runs import open_runs
 
         open_runs(app, runs)
 
@@ -385,7 +385,7 @@ def _procedures(app: App) -> Iterator[tuple[Procedure, Endpoint]]:
     has_connect = any(member.app.connects for member in app.walk())
     for one in app.procedures:
         if has_connect:
-            from citius.web.routing.connect import is_stream, with_streams_refused
+            from citius.web.routing.rpc.connect import is_stream, with_streams_refused
 
             one = with_streams_refused(one) if is_stream(one) else one
         yield one, endpoint_of_procedure(one, resolver)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from citius.web.binding.dependencies import AppDependencies
+    from citius.web.binding.depends.dependencies import AppDependencies
 
     Hook = Callable[[], Any]
     Lifespan = Callable[[Any], AbstractAsyncContextManager[object]]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from citius._core import parse_urlencoded
 from citius.errors import UnprocessableContent
 from citius.records import record
-from citius.web.binding.dependencies import UNFINISHED, refuse_unfinished
+from citius.web.binding.depends.dependencies import UNFINISHED, refuse_unfinished
 from citius.web.binding.generated import make_function
 from citius.web.binding.readers import (
     BodyReader,
@@ -48,7 +48,7 @@ from citius.web.responses.results import passed_values, responder
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from citius.web.binding.dependencies import Dependency
+    from citius.web.binding.depends.dependencies import Dependency
     from citius.web.execution.thread_pool import BlockingPool
     from citius.web.routing.endpoint import Endpoint
 
@@ -188,7 +188,7 @@ class Wrapper:
             self._values[id(dependency)] = self._begin(dependency, call, arguments, pool)
             return
         if pool is not None:
-            from citius.web.binding.thread_dependencies import called_in_thread
+            from citius.web.binding.depends.thread_dependencies import called_in_thread
 
             expression = f"await {self._name(called_in_thread(pool, call))}({arguments})"
         else:
@@ -208,10 +208,10 @@ class Wrapper:
         pool: BlockingPool | None,
     ) -> str:
         """Add the beginning of a dependency that is a generator; gives the name of what it yields."""
-        from citius.web.binding import dependency_cleanup as cleanup
+        from citius.web.binding.depends import dependency_cleanup as cleanup
 
         if pool is not None:
-            from citius.web.binding.thread_dependencies import entered_in_thread
+            from citius.web.binding.depends.thread_dependencies import entered_in_thread
 
             made = f"{self._name(entered_in_thread(pool, call))}({arguments})"
             return self._assign(
@@ -292,7 +292,7 @@ class Wrapper:
 
     def _with_exits(self, lines: list[str], *, is_async: bool) -> list[str]:
         """The lines, which assign ``value``, and what ends the generators of dependencies after them."""
-        from citius.web.binding import dependency_cleanup as cleanup
+        from citius.web.binding.depends import dependency_cleanup as cleanup
         from citius.web.execution.background import defer_held, held
 
         has_request = self._first.startswith("request")
@@ -330,7 +330,7 @@ class Wrapper:
 
     def _in_one_context(self, inputs: str) -> str:
         """The source of a function that calls ``inner`` in a context of its own."""
-        from citius.web.binding.dependency_cleanup import NO_STREAMS, follow
+        from citius.web.binding.depends.dependency_cleanup import NO_STREAMS, follow
 
         return (
             f"def bound({inputs}):\n"

@@ -51,14 +51,15 @@ from citius.web.declarations.fillable import (
     is_upload,
     no_value_in,
 )
-from citius.web.declarations.marked import (
+from citius.web.declarations.parameters.marked import (
     as_marker,
     marked,
     marker_within,
     refuse_markers,
     refuse_result_marker,
 )
-from citius.web.declarations.sources import LENGTHS, MISSING, Depends, Marker
+from citius.web.declarations.parameters.sources import LENGTHS, MISSING, Depends, Marker
+from citius.web.declarations.parameters.unread_markers import refuse_unread_attributes_of
 from citius.web.declarations.type_kinds import (
     arguments_of,
     bare,
@@ -70,13 +71,12 @@ from citius.web.declarations.type_kinds import (
     resolved,
     substituted,
 )
-from citius.web.declarations.unread_markers import refuse_unread_attributes_of
 from citius.web.middleware.base import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from citius.web.binding.dependencies import Dependency
+    from citius.web.binding.depends.dependencies import Dependency
 
 _VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_origin
 from citius._core import Response
 from citius.errors import ConfigError
 from citius.web.declarations.fillable import is_json_text
-from citius.web.declarations.sources import LENGTHS
+from citius.web.declarations.parameters.sources import LENGTHS
 from citius.web.declarations.type_kinds import (
     RECORDS,
     bare,

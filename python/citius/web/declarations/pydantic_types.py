@@ -19,7 +19,7 @@ from typing import (
 from citius.errors import BadRequest, ConfigError, HTTPError, UnprocessableContent
 from citius.web.declarations.annotations import foreign_type, wants_list
 from citius.web.declarations.fillable import is_json_text
-from citius.web.declarations.sources import MISSING
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.type_kinds import (
     TypeKind,
     fields_of,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pydantic import TypeAdapter, ValidationError
 
-    from citius.web.responses.filters import FieldOptions
+    from citius.web.responses.declared.filters import FieldOptions
 
     Mistakes = list[dict[str, str]]
 

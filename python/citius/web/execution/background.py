@@ -24,8 +24,8 @@ from citius._core import HeldCalls, Request
 from citius.errors import ServiceUnavailable, comes_from_disconnection
 from citius.observability.logging import log_exception, warning
 from citius.web.declarations.checks import describe
+from citius.web.declarations.parameters.unread_markers import refuse_unread_markers
 from citius.web.declarations.type_kinds import is_async
-from citius.web.declarations.unread_markers import refuse_unread_markers
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task

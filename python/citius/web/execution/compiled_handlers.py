@@ -30,7 +30,7 @@ from citius.web.binding.signature import (
     path_parameters,
 )
 from citius.web.declarations.checks import describe
-from citius.web.declarations.sources import MISSING
+from citius.web.declarations.parameters.sources import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeAlias, cast
 
-from citius.web.declarations.sources import Depends
+from citius.web.declarations.parameters.sources import Depends
 
 if TYPE_CHECKING:
     import asyncio

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from citius.observability import logging
 from citius.settings.config import Config
-from citius.web.interop.http1 import (
+from citius.web.interop.inmemory.http1 import (
     LAST_CHUNK,
     ProtocolError,
     ResponseReader,
     chunk,
     request_head,
 )
-from citius.web.interop.memory import MemoryServer
+from citius.web.interop.inmemory.memory import MemoryServer
 from citius.web.interop.scopes import OF_CONNECTION, encoded, target_of
 from citius.web.interop.websockets import serve_websocket
 
 if TYPE_CHECKING:
     from citius._core import Request
     from citius.web.application.app import App
-    from citius.web.interop.memory import MemoryConnection
+    from citius.web.interop.inmemory.memory import MemoryConnection
     from citius.web.interop.scopes import Receive, Scope, Send
 
 # Fields of one connection (RFC 9110 §7.6.1): the server in front has its own.

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from citius.web.interop import frames
-from citius.web.interop.http1 import ProtocolError, ResponseReader, request_head
+from citius.web.interop.inmemory import frames
+from citius.web.interop.inmemory.http1 import ProtocolError, ResponseReader, request_head
 from citius.web.interop.scopes import OF_CONNECTION, encoded
 
 if TYPE_CHECKING:
-    from citius.web.interop.memory import MemoryConnection
+    from citius.web.interop.inmemory.memory import MemoryConnection
     from citius.web.interop.scopes import Message, Receive, Scope, Send
 
 # What the handshake in memory has its own of.

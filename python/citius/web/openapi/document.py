@@ -17,8 +17,8 @@ from citius._core import Response
 from citius.observability import logging
 from citius.web.binding.signature import body_layout, in_layout, path_parameters
 from citius.web.declarations.annotations import AS_SENT, is_body, wants_list, without_none
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.pydantic_types import in_json
-from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import kind_of
 from citius.web.openapi.schemas import Problem, Schemas, schema_without_null
 from citius.web.responses.json_lines import MEDIA_TYPE as JSON_LINES

@@ -16,12 +16,12 @@ import msgspec
 import msgspec.inspect
 
 from citius.errors import ConfigError
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.pydantic_types import adapter_of, encodable
 from citius.web.declarations.pydantic_types import schemas as pydantic_schemas
-from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import TypeKind, bare, fields_of, kind_of, name_of, parts_of
-from citius.web.responses.filterable import is_known_to_msgspec, parts_of_node
-from citius.web.responses.filters import declared_fields
+from citius.web.responses.declared.filterable import is_known_to_msgspec, parts_of_node
+from citius.web.responses.declared.filters import declared_fields
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

@@ -17,8 +17,8 @@ from citius._core import Request, Response
 from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
 from citius.web.declarations import codecs
+from citius.web.declarations.parameters.unread_markers import refuse_unread_markers
 from citius.web.declarations.type_kinds import is_async
-from citius.web.declarations.unread_markers import refuse_unread_markers
 from citius.web.realtime.history import gap_event
 from citius.web.responses.streaming import EventIterator, Fed
 

@@ -16,7 +16,7 @@ from citius.errors import ConfigError
 from citius.web.binding.signature import read_result
 from citius.web.declarations import pydantic_types
 from citius.web.declarations.checks import describe
-from citius.web.declarations.sources import MISSING
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.type_kinds import (
     has_fields,
     has_record,
@@ -27,14 +27,14 @@ from citius.web.declarations.type_kinds import (
     resolved,
     walk,
 )
-from citius.web.responses.field_copies import Unfit, copier, node_of
-from citius.web.responses.filterable import (
+from citius.web.responses.declared.field_copies import Unfit, copier, node_of
+from citius.web.responses.declared.filterable import (
     Unfilterable,
     is_known_to_msgspec,
     is_open,
     parts_of_node,
 )
-from citius.web.responses.filters import (
+from citius.web.responses.declared.filters import (
     ALL_FIELDS,
     FieldOptions,
     Misfit,
@@ -242,7 +242,7 @@ def passed_values(endpoint: Endpoint) -> type | Callable[[Any], bool] | None:
         return None
     if has_records_in_fields(model) or is_typed_dict(model):  # a dictionary may have more keys
         return None
-    from citius.web.responses.plain_parts import plain_check
+    from citius.web.responses.declared.plain_parts import plain_check
 
     return plain_check(model) or model
 
@@ -342,7 +342,7 @@ def _converter(model: Any, otherwise: Callable[[Any], Any]) -> Callable[[Any], A
     """The filter of a type that msgspec knows; ``otherwise`` is for values that it refuses."""
     import msgspec
 
-    from citius.web.responses.plain_parts import plain_check
+    from citius.web.responses.declared.plain_parts import plain_check
 
     convert: Callable[..., Any] = msgspec.convert
     is_deep, copy = has_records_in_fields(model), copier(model)

@@ -21,14 +21,14 @@ from citius.web.declarations.checks import (
     check_returns_no_status,
     describe,
 )
-from citius.web.declarations.sources import MISSING
-from citius.web.responses.filters import ALL_FIELDS, FieldOptions
+from citius.web.declarations.parameters.sources import MISSING
+from citius.web.responses.declared.filters import ALL_FIELDS, FieldOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from citius.web.binding.forms import FormLimits
-    from citius.web.declarations.sources import Depends
+    from citius.web.declarations.parameters.sources import Depends
     from citius.web.execution.compiled_handlers import Compiled
     from citius.web.middleware.base import Declared
     from citius.web.routing.request_chain import ErrorHandlers

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius.errors import ConfigError
 from citius.records import record
-from citius.web.binding.dependencies import Dependency, Resolver, flatten
+from citius.web.binding.depends.dependencies import Dependency, Resolver, flatten
 from citius.web.binding.signature import (
     Kind,
     Parameter,
@@ -25,7 +25,7 @@ from citius.web.binding.signature import (
 )
 from citius.web.declarations.annotations import is_encoded, without_response
 from citius.web.declarations.checks import describe, resolving
-from citius.web.declarations.sources import MISSING
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.type_kinds import (
     EndlessType,
     makes_generator,
@@ -35,8 +35,8 @@ from citius.web.declarations.type_kinds import (
 )
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
 from citius.web.middleware.base import Middleware
-from citius.web.responses.filterable import Unfilterable, check_filterable
-from citius.web.responses.filters import ALL_FIELDS
+from citius.web.responses.declared.filterable import Unfilterable, check_filterable
+from citius.web.responses.declared.filters import ALL_FIELDS
 from citius.web.routing.declared_routes import Operation
 from citius.web.routing.request_chain import CALLED_AS
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from citius.web.middleware.base import Declared
     from citius.web.routing.declared_routes import Route, SocketRoute
-    from citius.web.routing.procedures import Procedure
+    from citius.web.routing.rpc.procedures import Procedure
 
 Protocol = Literal["http", "websocket", "webtransport", "rpc", "mcp"]
 

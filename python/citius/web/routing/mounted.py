@@ -17,7 +17,7 @@ from citius.web.middleware.base import Middleware
 if TYPE_CHECKING:
     from citius._core import Request, Response
     from citius.web.application.app import App
-    from citius.web.declarations.sources import Depends
+    from citius.web.declarations.parameters.sources import Depends
     from citius.web.middleware.base import Declared, Socket
     from citius.web.routing.request_chain import ErrorHandlers
     from citius.web.routing.static import Mount

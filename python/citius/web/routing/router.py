@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from citius.http import Client, Timeout
     from citius.http.gateway import HTTPCache, Upstreams
     from citius.http.gateway.forwarding import RequestHook, ResponseHook
-    from citius.web.declarations.sources import Depends
+    from citius.web.declarations.parameters.sources import Depends
     from citius.web.middleware.base import AnyMiddleware, ConnectionMiddleware, Declared
 
 _P = ParamSpec("_P")
@@ -352,8 +352,8 @@ class Router:
         checks.check_run_pattern(pattern)
         checks.check_pattern(pattern, "app.run")
         self._check_open()
-        from citius.web.realtime.run_tasks import RunLimits
-        from citius.web.realtime.runs import Runs
+        from citius.web.realtime.runs.run_tasks import RunLimits
+        from citius.web.realtime.runs.runs import Runs
 
         limits = RunLimits(
             lasts_s, grace_s, keep_s, history, history_bytes_max, runs_max, owner_runs_max

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from citius.settings.config import Config
-    from citius.web.declarations.sources import Depends
+    from citius.web.declarations.parameters.sources import Depends
 
 
 @record(frozen=True, slots=True, kw_only=True)

@@ -22,8 +22,8 @@ from urllib.parse import quote
 from citius._core import Request, Response
 from citius.errors import ClientDisconnected, ConfigError, HTTPError, NotFound
 from citius.web.declarations.checks import describe
-from citius.web.declarations.sources import Depends
-from citius.web.responses.other_results import result_filter
+from citius.web.declarations.parameters.sources import Depends
+from citius.web.responses.declared.other_results import result_filter
 from citius.web.routing.declared_routes import Route, declare
 from citius.web.security.owners import owner_text
 from citius.web.uploads.concatenation import FINAL, PARTIAL, joined, parts_of, size_of

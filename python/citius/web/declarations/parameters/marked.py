@@ -29,7 +29,13 @@ from typing import (
 
 from citius.errors import ConfigError
 from citius.records import record
-from citius.web.declarations.sources import MISSING, Depends, Marker, depends_in, marker_in
+from citius.web.declarations.parameters.sources import (
+    MISSING,
+    Depends,
+    Marker,
+    depends_in,
+    marker_in,
+)
 from citius.web.declarations.type_kinds import (
     EndlessType,
     bare,

@@ -13,13 +13,13 @@ from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from citius._core import Request, Response, RpcUnary
-from citius.web.interop.rpc_calls import DONE, VARY, Call
-from citius.web.interop.rpc_library import Library
+from citius.web.interop.connectrpc.rpc_calls import DONE, VARY, Call
+from citius.web.interop.connectrpc.rpc_library import Library
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
-    from citius.web.interop.rpc_calls import Method
+    from citius.web.interop.connectrpc.rpc_calls import Method
 
     Handler = Callable[[Request], Coroutine[Any, Any, Response]]
     OfCall = tuple[

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from citius.web.interop.http1 import ProtocolError, ResponseReader
+from citius.web.interop.inmemory.http1 import ProtocolError, ResponseReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from citius.web.interop.memory import MemoryConnection
+    from citius.web.interop.inmemory.memory import MemoryConnection
 
 
 class Exchange:

@@ -23,7 +23,7 @@ from citius.web.declarations.type_kinds import (
     resolved,
 )
 from citius.web.middleware.base import Middleware, OnConnections, OnRequests
-from citius.web.responses.filterable import Unfilterable, check_filterable
+from citius.web.responses.declared.filterable import Unfilterable, check_filterable
 from citius.web.responses.results import kept_body, type_filter
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import Request, Response  # noqa: TC001 - resolved at the start
 from citius.waiting import called_back
-from citius.web.interop.rpc_calls import Call, Method
-from citius.web.interop.rpc_library import Library
-from citius.web.interop.rpc_short import short_way
+from citius.web.interop.connectrpc.rpc_calls import Call, Method
+from citius.web.interop.connectrpc.rpc_library import Library
+from citius.web.interop.connectrpc.rpc_short import short_way
 from citius.web.responses.streaming import Fed
 
 if TYPE_CHECKING:

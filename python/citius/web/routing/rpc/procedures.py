@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from citius._core import Native
     from citius.web.binding.signature import Parameter, PythonKind
-    from citius.web.declarations.sources import Depends
+    from citius.web.declarations.parameters.sources import Depends
     from citius.web.middleware.base import Declared
     from citius.web.routing.endpoint import Endpoint
 
@@ -343,7 +343,7 @@ def misfit_of(format: str, parameters: tuple[Parameter, ...]) -> _Misfit:
     """What makes an error for the caller of an exception of a decoder and the parameters of the call."""
 
     def misfit(error: Exception, params: bytes) -> Exception:
-        from citius.web.routing.rpc_errors import invalid_params
+        from citius.web.routing.rpc.rpc_errors import invalid_params
 
         return invalid_params(error, params, format, parameters)
 

@@ -57,7 +57,7 @@ def node_of(model: Any) -> tuple[Any, ...] | None:
 def _node_of(node: Any) -> tuple[Any, ...]:
     import msgspec.inspect as inspect
 
-    from citius.web.responses.plain_parts import check_of, is_leaf, is_plain
+    from citius.web.responses.declared.plain_parts import check_of, is_leaf, is_plain
 
     if isinstance(node, inspect.StructType):
         return _node_of_struct(node)

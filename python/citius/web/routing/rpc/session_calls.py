@@ -22,7 +22,7 @@ from citius.waiting import check_cancelled
 from citius.web.declarations.checks import describe
 from citius.web.realtime.webtransport import WebTransportSession  # noqa: TC001
 from citius.web.routing.mounted import Border
-from citius.web.routing.procedures import error_of, prepared
+from citius.web.routing.rpc.procedures import error_of, prepared
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from citius.web.execution.thread_pool import BlockingPool
     from citius.web.realtime.webtransport import WebTransportStream
     from citius.web.routing.endpoint import Endpoint
-    from citius.web.routing.procedures import Decoders, Procedure
+    from citius.web.routing.rpc.procedures import Decoders, Procedure
 
 _MESSAGE: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _CALL, _NOTIFICATION = 0, 2

@@ -31,15 +31,15 @@ from citius.errors import (
     TooManyRequests,
     UnprocessableContent,
 )
-from citius.web.binding.dependencies import flatten
-from citius.web.binding.dependency_cleanup import stream_source
+from citius.web.binding.depends.dependencies import flatten
+from citius.web.binding.depends.dependency_cleanup import stream_source
 from citius.web.declarations.checks import as_dependencies, describe
 from citius.web.declarations.codecs import encode_json
-from citius.web.declarations.sources import Depends
+from citius.web.declarations.parameters.sources import Depends
 from citius.web.declarations.type_kinds import deciding
 from citius.web.realtime.events import held_event, last_event_id
-from citius.web.realtime.run_keeper import keeper_of
-from citius.web.realtime.run_readers import event_response, send_messages
+from citius.web.realtime.runs.run_keeper import keeper_of
+from citius.web.realtime.runs.run_readers import event_response, send_messages
 from citius.web.responses.results import filter_of_items
 from citius.web.routing.declared_routes import Route, SocketRoute, declare
 from citius.web.security.owners import owner_text
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from citius.web.application.app import App
-    from citius.web.realtime.run_keeper import RunKeeper
-    from citius.web.realtime.run_tasks import RunLimits
+    from citius.web.realtime.runs.run_keeper import RunKeeper
+    from citius.web.realtime.runs.run_tasks import RunLimits
     from citius.web.routing.endpoint import Endpoint
 
 _OWNER: Final = "citius_run_owner"

@@ -23,7 +23,7 @@ from citius.errors import ServiceUnavailable, TooManyRequests
 from citius.observability.logging import log_exception
 from citius.web.realtime.broadcast import closed_with_broadcasts
 from citius.web.realtime.bus import Bus
-from citius.web.realtime.run_tasks import CLOSE_S, Follower, Run, RunLimits, end_event
+from citius.web.realtime.runs.run_tasks import CLOSE_S, Follower, Run, RunLimits, end_event
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task

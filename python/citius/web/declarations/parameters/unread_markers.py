@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_origin
 from weakref import WeakKeyDictionary
 
 from citius.errors import ConfigError
-from citius.web.declarations.marked import (
+from citius.web.declarations.parameters.marked import (
     as_marker,
     factories_of,
     is_foreign_marker,
@@ -23,7 +23,7 @@ from citius.web.declarations.marked import (
     markers_written,
     named_in,
 )
-from citius.web.declarations.sources import MISSING
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.type_kinds import python_function
 
 if TYPE_CHECKING:

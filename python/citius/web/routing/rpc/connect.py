@@ -32,8 +32,8 @@ from citius.web.declarations.annotations import is_encoded
 from citius.web.declarations.checks import as_dependencies, describe
 from citius.web.declarations.codecs import encode_json
 from citius.web.declarations.finite import checked
+from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.pydantic_types import read_foreign
-from citius.web.declarations.sources import MISSING
 from citius.web.declarations.type_kinds import deciding, has_record
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
 from citius.web.responses.results import filter_of_items, responder
@@ -45,15 +45,15 @@ from citius.web.routing.endpoint import (
     result_of,
     without_awaits_in_threads,
 )
-from citius.web.routing.procedures import call_parameters, misfit_of, parameters_struct
+from citius.web.routing.rpc.procedures import call_parameters, misfit_of, parameters_struct
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
-    from citius.web.binding.dependencies import Resolver
+    from citius.web.binding.depends.dependencies import Resolver
     from citius.web.binding.signature import Parameter
-    from citius.web.declarations.sources import Depends
-    from citius.web.routing.procedures import Procedure
+    from citius.web.declarations.parameters.sources import Depends
+    from citius.web.routing.rpc.procedures import Procedure
 
 VERSION: Final = "1"
 """What ``Connect-Protocol-Version`` may be."""

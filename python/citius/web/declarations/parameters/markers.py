@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
-from citius.web.declarations import sources
+from citius.web.declarations.parameters import sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,12 +19,12 @@ from citius.errors import ConnectionClosed
 from citius.web.declarations.codecs import encode_json
 from citius.web.realtime.events import Event
 from citius.web.realtime.history import event_with_id, gap_text
-from citius.web.realtime.run_tasks import END, GAP, end_event
+from citius.web.realtime.runs.run_tasks import END, GAP, end_event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from citius.web.realtime.run_keeper import RunKeeper
+    from citius.web.realtime.runs.run_keeper import RunKeeper
 
 LOOK_S: Final = 1.0
 """How long a reader waits to be told of events before it looks by itself. Origin: an end that nothing could

@@ -35,7 +35,7 @@ from citius.web.declarations.type_kinds import (
     normal,
     walk,
 )
-from citius.web.responses.filterable import (
+from citius.web.responses.declared.filterable import (
     Unfilterable,
     check_filterable,
     flat_members,

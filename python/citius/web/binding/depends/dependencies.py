@@ -21,14 +21,14 @@ from citius.records import record
 from citius.web.binding.signature import Parameter, http_parameters, read
 from citius.web.declarations.annotations import is_app
 from citius.web.declarations.checks import describe
+from citius.web.declarations.parameters.unread_markers import refuse_unread_attributes
 from citius.web.declarations.type_kinds import deciding
-from citius.web.declarations.unread_markers import refuse_unread_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AsyncExitStack
 
-    from citius.web.declarations.sources import Depends
+    from citius.web.declarations.parameters.sources import Depends
 
     Overrides = Mapping[Callable[..., Any], Callable[..., Any]]
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec.inspect as types
 
-from citius.web.binding.dependencies import Resolver
-from citius.web.declarations.sources import MISSING
-from citius.web.routing.connect import Method, is_object, method_of
-from citius.web.routing.procedures import call_parameters, parameters_struct
+from citius.web.binding.depends.dependencies import Resolver
+from citius.web.declarations.parameters.sources import MISSING
+from citius.web.routing.rpc.connect import Method, is_object, method_of
+from citius.web.routing.rpc.procedures import call_parameters, parameters_struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

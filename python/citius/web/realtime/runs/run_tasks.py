@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task, TimerHandle
     from collections.abc import AsyncIterator
 
-    from citius.web.realtime.run_keeper import RunKeeper
+    from citius.web.realtime.runs.run_keeper import RunKeeper
 
 END: Final = "end"
 """The type of a run's last event."""

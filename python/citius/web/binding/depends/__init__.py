@@ -1,0 +1,1 @@
+"""Dependencies: functions whose results are arguments of a handler, and what is done behind them."""

@@ -1,0 +1,1 @@
+"""Markers of parameters: where a value of a request comes from, and what it must be."""

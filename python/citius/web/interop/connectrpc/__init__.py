@@ -1,0 +1,1 @@
+"""Services of connectrpc in a native application: Connect, gRPC and gRPC-Web."""
