@@ -92,6 +92,29 @@ def test_new_connections_are_told_when_none_is_idle(serve) -> None:
     assert server.get("/health/ready").status == 200
 
 
+def test_calls_of_another_service_fail_alone(serve) -> None:
+    """Each connection to another server takes two; whichever is the last, its request alone has no answer."""
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as behind:
+        server: Server = serve(APP, env={"BEHIND": str(behind.getsockname()[1])})
+        starve(server)
+        peers = [server.connect() for _ in range(ROOM)]
+        for peer in peers:
+            peer.send(b"GET /behind/x HTTP/1.1\r\nHost: a\r\n\r\n")
+
+        def told() -> list[Peer]:
+            readable, _, _ = select.select([peer.socket for peer in peers], [], [], 0)
+            return [peer for peer in peers if peer.socket in readable]
+
+        wait_for(lambda: len(told()) >= 3, "three that are told")
+        replies = [peer.reply() for peer in told()]
+        assert {reply.status for reply in replies} <= {502, 503}
+        for peer in peers:
+            peer.close()
+        assert server.get("/").status == 200
+    assert server.stop() == 0
+    assert "Traceback" not in server.err
+
+
 def test_over_tls_an_alert_is_given(serve, tmp_path: Path) -> None:
     import trustme
     from pki import Pki

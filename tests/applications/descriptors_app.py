@@ -3,11 +3,13 @@
 # pyright: basic
 
 import asyncio
+import os
 import resource
 
 from citius import App
 
 app = App()
+app.forward("/behind/{path:path}", f"http://127.0.0.1:{os.environ.get('BEHIND', '9')}")
 
 
 @app.get("/")

@@ -176,7 +176,11 @@ class Session:
                 self._reactor = None
                 return
             self._loop.remove_reader(self._socket)
-            self.core.attach(reactor, self._socket.fileno())
+            try:
+                self.core.attach(reactor, self._socket.fileno())
+            except OSError:  # no descriptor is left for the reactor's copy: the loop goes on
+                self._reactor = None
+                self._loop.add_reader(self._socket, self._read)
 
     def _listen(self, kind: str, value: object) -> None:
         if kind == "open":

@@ -161,7 +161,11 @@ class Link:
                 self._reactor = None
                 return
             self._home.watch(self._socket, None, None)
-            self.core.attach(reactor, self._socket.fileno())
+            try:
+                self.core.attach(reactor, self._socket.fileno())
+            except OSError:  # no descriptor is left for the reactor's copy: the home goes on
+                self._reactor = None
+                self._home.watch(self._socket, self._read, None)
 
     # --- what the extension tells ---
 

@@ -100,7 +100,11 @@ class Link:
                 return
             self._home.watch(self._socket, None, None)
             self._watches = (False, False)
-            self.core.attach(reactor, self._socket.fileno())
+            try:
+                self.core.attach(reactor, self._socket.fileno())
+            except OSError:  # no descriptor is left for the reactor's copy: the home goes on
+                self._reactor = None
+                self._watch()
 
     # --- what the extension tells ---
 
@@ -118,9 +122,10 @@ class Link:
             if self._is_secured:
                 self._follow()
         else:
-            self._close()
+            self.close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Close the socket; what is under way is the caller's."""
         self._links.discard(self)
         reactors.unfollow(self._move)
         made, self._socket = self._socket, None

@@ -180,7 +180,7 @@ class Pool:
     ) -> None:
         timeout_s = _CONNECT_S if timeout_ms is None else timeout_ms / 1000
         began = time.monotonic()
-        made = None
+        made = link = None
         try:
             rules = self._tls.load(origin) if origin.scheme == "https" else None
             made, remote = await self._home.within(timeout_s, connect(self._way, origin))
@@ -190,7 +190,9 @@ class Pool:
                 max(left_s, 0.001), timeout_s, is_shared=self._is_prior and origin.proxy is None
             )
         except BaseException as error:
-            if made is not None:
+            if link is not None:
+                link.close()
+            elif made is not None:
                 made.close()
             kind, message = _named(error, timeout_s)
             self.core.not_opened(lane, kind, message, getattr(error, "reason", None))
