@@ -70,7 +70,8 @@ impl Function {
 
 pub(crate) static ENCODE_JSON: Function =
     Function::new("citius.web.declarations.codecs", "encode_json");
-pub(crate) static IS_LEAF: Function = Function::new("citius.web.responses.declared.plain_parts", "is_leaf");
+pub(crate) static IS_LEAF: Function =
+    Function::new("citius.web.responses.declared.plain_parts", "is_leaf");
 pub(crate) static IS_PLAIN: Function =
     Function::new("citius.web.responses.declared.plain_parts", "is_plain");
 pub(crate) static ENCODE_OTHERWISE: Function =
@@ -101,7 +102,8 @@ pub(crate) static PUMP_ASYNC: Function =
     Function::new("citius.web.responses.streaming", "pump_async");
 pub(crate) static DEFER_ALL: Function =
     Function::new("citius.web.execution.background", "defer_all");
-pub(crate) static RPC_ERROR: Function = Function::new("citius.web.routing.rpc.procedures", "error_of");
+pub(crate) static RPC_ERROR: Function =
+    Function::new("citius.web.routing.rpc.procedures", "error_of");
 pub(crate) static DESCRIBE: Function = Function::new("citius.web.declarations.checks", "describe");
 pub(crate) static DESCRIBE_APPLICATION: Function =
     Function::new("citius.web.declarations.checks", "describe_application");

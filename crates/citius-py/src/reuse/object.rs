@@ -5,6 +5,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use pyo3::ffi;
@@ -190,8 +191,8 @@ impl Memory {
     pub(crate) fn of(py: Python<'_>, object: &Py<PyAny>) -> Option<Self> {
         let flags = type_flags(py, object);
         // In Python 3.12 they are there wherever the interpreter manages the dictionary.
-        let hides_values = flags & INLINE_VALUES != 0 && py.version_info() >= (3, 15)
-            || flags & MANAGED != 0 && py.version_info() < (3, 13);
+        let hides_values = flags & INLINE_VALUES != 0 && python(py) >= (3, 15)
+            || flags & MANAGED != 0 && python(py) < (3, 13);
         if hides_values || !shows_new_weak_references(py, object) {
             return None;
         }
@@ -263,6 +264,16 @@ impl Memory {
                 is_expected
             })
     }
+}
+
+/// The version of the interpreter, which keeps it as a text.
+#[inline]
+fn python(py: Python<'_>) -> (u8, u8) {
+    static FOUND: OnceLock<(u8, u8)> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let version = py.version_info();
+        (version.major, version.minor)
+    })
 }
 
 /// Where objects of a type refer to the next one and the one before, all of them being one list. By the place of the
