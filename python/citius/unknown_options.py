@@ -1,7 +1,8 @@
 """Options: names that a function of the interface does not have are refused with the one that is meant.
 
 Python's own ``TypeError`` does not say what is meant, and there is none for a decorator that hands its
-options on. Tests: ``tests/gateway/test_options.py``.
+options on. Values are refused by what option_values.py reads in their annotations. Tests:
+``tests/gateway/test_options.py``.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from citius import option_values
 from citius.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -160,23 +162,44 @@ def _instead(name: str, known: Collection[str]) -> str:
 
 
 def known_options(cls: _ClassT) -> _ClassT:
-    """The class, refusing options that it does not have when an object of it is made."""
+    """The class, refusing options and values that it does not have when an object of it is made."""
+    return _refusing(cls, None)
+
+
+def known_names(cls: _ClassT) -> _ClassT:
+    """The class, refusing options that it does not have; it checks their values itself."""
+    return _refusing(cls, {})
+
+
+def _refusing(cls: _ClassT, annotations: Mapping[str, str] | None) -> _ClassT:
     # Those of a citius.records.record are in no signature of code.
-    fields = getattr(cls, "__dataclass_fields__", ())
-    made = with_known_options(cls.__init__, cls.__name__, also=fields)
+    fields = getattr(cls, "__dataclass_fields__", {})
+    if fields and annotations is None:
+        annotations = {name: one.type for name, one in fields.items()}
+    in_order = [name for name, one in fields.items() if not one.kw_only]
+    made = with_known_options(
+        cls.__init__, cls.__name__, also=fields, annotations=annotations, positional=in_order
+    )
     setattr(cls, "__init__", made)  # noqa: B010 - of any class
     return cls
 
 
 def with_known_options(
-    call: Callable[_P, _R], what: str = "", *, also: Collection[str] = ()
+    call: Callable[_P, _R],
+    what: str = "",
+    *,
+    also: Collection[str] = (),
+    annotations: Mapping[str, str] | None = None,
+    positional: Sequence[str] = (),
 ) -> Callable[_P, _R]:
-    """The function, refusing options that it does not have.
+    """The function, refusing options that it does not have, and values that they cannot have.
 
     Args:
         call: A function or a method.
         what: What messages call it; its own name without it.
         also: Names that it takes in ``**options``.
+        annotations: The annotations of its options; those of the function without it.
+        positional: What it takes in ``*values``, in this order.
     """
     function: Any = call
     code = function.__code__
@@ -187,11 +210,37 @@ def with_known_options(
     name = what or (of if own == "__init__" else own)
     if code.co_flags & inspect.CO_VARKEYWORDS and not also:
         return call  # its options are its own matter
+    names = (*code.co_varnames[: code.co_argcount], *positional)
+    values = _Values(function.__annotations__ if annotations is None else annotations)
 
     @functools.wraps(call)
     def checked(*args: _P.args, **options: _P.kwargs) -> _R:
         if not options.keys() <= known:
             refuse_unknown(name, options, known)
+        values.check(name, zip(names, args, strict=False))
+        values.check(name, options.items())
         return call(*args, **options)
 
     return checked
+
+
+class _Values:
+    """What the values of a function's options may be, read from an annotation when it is first given."""
+
+    def __init__(self, annotations: Mapping[str, Any]) -> None:
+        self._annotations = annotations
+        self._kinds: dict[str, list[option_values.Kind]] = {}
+
+    def check(self, what: str, given: Iterable[tuple[str, object]]) -> None:
+        """Refuse what an option cannot be.
+
+        Raises:
+            ConfigError: There is one; the message has the caller's file and line.
+        """
+        for name, value in given:
+            kinds = self._kinds.get(name)
+            if kinds is None:
+                kinds = option_values.kinds_of(name, self._annotations.get(name))
+                self._kinds[name] = kinds
+            if kinds and (mistake := option_values.mistake(name, value, kinds)):
+                raise ConfigError(f"{what} ({caller()}): {mistake}")

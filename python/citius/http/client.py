@@ -114,7 +114,7 @@ class Client:
 
     def __init__(
         self,
-        base_url: str = "",
+        base_url: str | None = None,
         *,
         headers: HeaderTypes | None = None,
         params: Pairs | None = None,

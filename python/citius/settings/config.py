@@ -49,7 +49,7 @@ from citius.settings.texts import (
     parse_coding,
     parts,
 )
-from citius.unknown_options import known_options
+from citius.unknown_options import known_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,7 @@ LETS_ENCRYPT = "https://acme-v02.api.letsencrypt.org/directory"
 LETS_ENCRYPT_STAGING = "https://acme-staging-v02.api.letsencrypt.org/directory"
 
 
-@known_options
+@known_names
 @record(frozen=True, slots=True, kw_only=True)
 class Config:
     """How to serve. ``Config()`` is what ``citius serve`` does without options.

@@ -122,7 +122,7 @@ def test_without_a_server_only_its_keys_move() -> None:
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        (lambda: Upstreams("http://a"), "list of URLs"),
+        (lambda: Upstreams("http://a"), "is a list"),
         (lambda: Upstreams([]), "at least one"),
         (lambda: Upstreams(["http://a", "http://a:80"]), "twice"),
         (lambda: Upstreams(["http://a/b"]), "without path"),

@@ -103,8 +103,6 @@ class Upstreams:
         failed_s: float = 10.0,
         checks: Checks | None = None,
     ) -> None:
-        if isinstance(servers, str):
-            raise ConfigError(f"Upstreams: expected a list of URLs, got the text {servers!r}")
         self.servers = [Server(_origin_of(text)) for text in servers]
         if not self.servers:
             raise ConfigError("Upstreams: expected at least one server")

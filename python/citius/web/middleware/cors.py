@@ -53,13 +53,13 @@ class CORS(Middleware):
 
     def __init__(
         self,
-        origins: Iterable[str] = (),
+        origins: str | Iterable[str] = (),
         *,
         origin_regex: str | None = None,
-        methods: Iterable[str] = ("GET", "HEAD", "POST"),
-        headers: Iterable[str] = (),
+        methods: str | Iterable[str] = ("GET", "HEAD", "POST"),
+        headers: str | Iterable[str] = (),
         credentials: bool = False,
-        expose: Iterable[str] = (),
+        expose: str | Iterable[str] = (),
         max_age_s: int = 600,
         private_network: bool = False,
     ) -> None:

@@ -51,9 +51,9 @@ class CSRF(Middleware):
     def __init__(
         self,
         *,
-        trusted_origins: Iterable[str] = (),
+        trusted_origins: str | Iterable[str] = (),
         tokens: bool = False,
-        exempt: Iterable[str] = (),
+        exempt: str | Iterable[str] = (),
     ) -> None:
         self._trusted = Origins(
             [check_origin(origin, "CSRF") for origin in listed(trusted_origins)]

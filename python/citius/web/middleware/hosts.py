@@ -31,7 +31,7 @@ class TrustedHosts(Middleware):
         ConfigError: There is none, or one is no host.
     """
 
-    def __init__(self, hosts: Iterable[str]) -> None:
+    def __init__(self, hosts: str | Iterable[str]) -> None:
         given = listed(hosts)
         if not given:
             raise ConfigError("TrustedHosts: expected at least one host")

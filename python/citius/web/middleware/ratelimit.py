@@ -82,7 +82,7 @@ class RateLimit(Middleware):
         *,
         burst: int | None = None,
         key: Callable[[Request], str] = by_client,
-        only: Iterable[str] | None = None,
+        only: str | Iterable[str] | None = None,
         name: str = "default",
         store: BucketStore | None = None,
     ) -> None:

@@ -52,7 +52,8 @@ _ABSENT: Final[Any] = object()
 
 def _routing(method: Callable[_P, _R]) -> Callable[_P, _R]:
     """A method that makes a route."""
-    return with_known_options(method, also=RouteOptions.__annotations__)
+    annotations = {**method.__annotations__, "form": "FormLimits | None"}
+    return with_known_options(method, also=RouteOptions.__annotations__, annotations=annotations)
 
 
 class Router:

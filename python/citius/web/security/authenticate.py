@@ -32,7 +32,7 @@ class Authenticate(Middleware):
             paths without a route are not among them.
     """
 
-    def __init__(self, scheme: Scheme, *, exempt: Iterable[str] = ()) -> None:
+    def __init__(self, scheme: Scheme, *, exempt: str | Iterable[str] = ()) -> None:
         check_callback(scheme, "Authenticate(scheme)", "request", awaits=True)
         self._scheme = scheme
         self._exempt = NamedRoutes("Authenticate(exempt=…)", exempt)

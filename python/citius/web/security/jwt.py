@@ -48,7 +48,7 @@ class JWT(Scheme):
         self,
         key: str | bytes | Callable[[Mapping[str, object]], object],
         *,
-        algorithms: Iterable[str],
+        algorithms: str | Iterable[str],
         audience: str | Iterable[str] | None = None,
         issuer: str | None = None,
         required: Iterable[str] = ("exp", "sub"),

@@ -197,10 +197,6 @@ class Depends:
     cached: bool = True
 
     def __post_init__(self) -> None:
-        if self.scope not in ("request", "app"):
-            raise ConfigError(
-                f"Depends ({caller()}): scope is 'request' or 'app', got {self.scope!r}"
-            )
         call: object = self.call
         if call is None:
             return
