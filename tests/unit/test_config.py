@@ -121,6 +121,31 @@ def test_wrong_values_in_the_file(tmp_path: Path, table: str, message: str) -> N
     assert str(tmp_path) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("workers = 4\n[tool.citius]\nport = 1\n", "workers beside [tool.citius]"),
+        ("keep-alive-ms = 4\n[tool.citius]\n", "keep-alive-ms beside [tool.citius]"),
+        ("[tool]\ncitius = 3\n", "[tool.citius] is a table of options, got 3"),
+    ],
+)
+def test_options_that_are_not_in_the_table(tmp_path: Path, text: str, message: str) -> None:
+    """They were not read, without a word, or the start ended with a traceback."""
+    file = tmp_path / "own.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load({}, {}, str(file))
+    assert message in str(caught.value)
+
+
+def test_files_without_a_table_of_ours(tmp_path: Path) -> None:
+    file = tmp_path / "pyproject.toml"
+    file.write_text("tool = 'citius'\n")
+    assert load({"app_dir": str(tmp_path)}, {}).port == 8000
+    file.write_text("[project]\nname = 'x'\n[tool.citius]\nport = 1\n")
+    assert load({}, {}, str(file)).port == 1
+
+
 def test_sizes_in_the_file_are_written_as_in_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "citius.toml"
     file.write_text('body-bytes-max = "64M"\nworker_rss_bytes_max = "1g"\nhead_bytes_max = 5000\n')

@@ -7,7 +7,7 @@ Precedence, highest first: command line, ``CITIUS_*`` in the environment, ``[too
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from citius.errors import ConfigError
 from citius.records import record
@@ -176,12 +176,27 @@ def _from_file(path: str, *, is_ours: bool) -> dict[str, tuple[Any, str]]:
         whole = tomllib.loads(data.decode())
     except ValueError as error:
         raise ConfigError(f"{path} is no valid TOML: {error}") from None
-    table = whole.get("tool", {}).get("citius", whole if is_ours else {})
     values: dict[str, tuple[Any, str]] = {}
-    for key, value in table.items():
+    for key, value in _table_of(whole, path, is_ours=is_ours).items():
         name = key.replace("-", "_")
         option = OPTIONS.get(name)
         if option is None:
             raise ConfigError(f"{path} has no option {key}{did_you_mean(name, OPTIONS)}")
         values[name] = value, key
     return values
+
+
+def _table_of(whole: dict[str, Any], path: str, *, is_ours: bool) -> dict[str, Any]:
+    """The table of a file that has the options."""
+    tools: object = whole.get("tool")
+    own = cast("dict[str, object]", tools).get("citius") if isinstance(tools, dict) else None
+    if own is None:
+        return whole if is_ours else {}
+    if not isinstance(own, dict):
+        raise ConfigError(f"{path}: [tool.citius] is a table of options, got {own!r}")
+    beside = [key for key in whole if is_ours and key.replace("-", "_") in OPTIONS]
+    if beside:
+        raise ConfigError(
+            f"{path} has {beside[0]} beside [tool.citius], where it is not read; move it into that table"
+        )
+    return cast("dict[str, Any]", own)
