@@ -1,11 +1,15 @@
 """Errors have one shape, with and without middleware; HTML and text for clients that ask for it."""
 
+from html import escape
 from typing import Any
 
+import msgspec
 import pytest
 from citius import App, NotFound, Request
+from citius.mcp.failures import text_of
 from citius.testing import Client
 from citius.web.responses.debug_page import routes_page
+from citius.web.routing.procedures import error_of
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -147,3 +151,67 @@ def test_a_browser_sees_the_routes_while_an_application_is_developed() -> None:
 
 def missing(id: int) -> str:
     raise NotFound(f"no item {id}")
+
+
+@pytest.mark.parametrize("has_middleware", [False, True])
+@pytest.mark.parametrize(
+    ("detail", "encoded", "text"),
+    [
+        ({"id": 1}, {"id": 1}, '{"id":1}'),
+        (["a"], ["a"], '["a"]'),
+        (3, 3, "3"),
+        ("a\ud800b", "a?b", "a?b"),
+        ({"it": "\ud800"}, {"it": "?"}, '{"it": "?"}'),
+        ({"kind": KeyError}, {"kind": "<class 'KeyError'>"}, '{"kind": "<class \'KeyError\'>"}'),
+    ],
+    ids=str,
+)
+def test_details_that_are_no_texts(
+    has_middleware: bool, detail: Any, encoded: object, text: str
+) -> None:
+    """A browser, whose ``Accept`` asks for a page, made a 500 of them; a lone surrogate did for all."""
+    app = make_app(has_middleware)
+
+    @app.get("/detail")
+    def fails() -> None:
+        raise NotFound(detail)
+
+    @app.get("/errors")
+    def fails_with_errors() -> None:
+        raise NotFound("none", errors=[{"pointer": "#/a", "detail": detail}])
+
+    with Client(app) as client:
+        answers = [
+            client.get("/detail", headers={"accept": accept})
+            for accept in ("application/json", BROWSER, "text/plain")
+        ]
+        assert [one.status_code for one in answers] == [404] * 3
+        assert answers[0].json()["detail"] == encoded
+        assert f"<p>{escape(text)}</p>" in answers[1].text
+        assert answers[2].text == text
+        answers = [
+            client.get("/errors", headers={"accept": accept})
+            for accept in ("application/json", BROWSER, "text/plain")
+        ]
+        assert [one.status_code for one in answers] == [404] * 3
+        assert answers[0].json()["errors"] == [{"pointer": "#/a", "detail": encoded}]
+        assert answers[2].text == f"none\n#/a: {text}"
+
+
+@pytest.mark.parametrize(
+    ("detail", "text"), [({"id": 1}, '{"id":1}'), ("a\ud800", "a?"), ("", "Not Found")], ids=str
+)
+def test_details_that_callers_of_procedures_get(detail: Any, text: str) -> None:
+    app = App()
+    app.connect()
+
+    @app.rpc("fails")
+    def fails() -> None:
+        raise NotFound(detail)
+
+    with Client(app) as client:
+        called = client.post("/citius.Procedures/fails", json={})
+        assert (called.status_code, called.json()["message"]) == (404, text)
+    assert text_of(NotFound(detail)) == text
+    status, encoded = error_of(NotFound(detail), is_json=True, message="fails")
+    assert (status, msgspec.json.decode(encoded)["message"]) == (404, text)

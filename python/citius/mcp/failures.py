@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from citius.errors import phrase
 from citius.mcp.faults import INVALID_PARAMS, Fault
+from citius.web.responses.problems import detail_of
 
 if TYPE_CHECKING:
     from citius.errors import HTTPError, RpcError
@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
 def text_of(error: HTTPError) -> str:
     """What a model reads of an error with a status."""
-    text = error.detail or phrase(error.status_code)
     mistakes = [f"{one.get('pointer', '')}: {one.get('detail', '')}" for one in error.errors]
-    return "\n".join([text, *mistakes])
+    return "\n".join([detail_of(error), *mistakes])
 
 
 def mistakes_of(error: RpcError) -> str:

@@ -35,7 +35,7 @@ def problem(request: Request, error: HTTPError) -> Response:
     elif wanted == "html":
         body, media_type = _page(error, title), "text/html; charset=utf-8"
     else:
-        body = "\n".join([error.detail or title, *map(_line, error.errors)])
+        body = "\n".join([detail_of(error), *map(_line, error.errors)])
         media_type = "text/plain; charset=utf-8"
     if error.headers is None:
         return Response(body, status, _VARY, media_type)
@@ -61,6 +61,28 @@ def _encoder() -> Callable[[object], bytes]:
     return encode_json
 
 
+def _encoded(details: object) -> bytes:
+    """Problem details as JSON, whatever their values are: an error must not fail on its way to the client."""
+    try:
+        return _encoder()(details)
+    except (TypeError, ValueError, OverflowError):
+        import json
+
+        text = json.dumps(details, ensure_ascii=False, default=str, skipkeys=True)
+        return text.encode("utf-8", "replace")  # lone surrogates are in no UTF-8
+
+
+def detail_of(error: HTTPError) -> str:
+    """What a caller reads of an error, where a text is needed; the phrase of its status without a detail."""
+    return _text(error.detail) or phrase(error.status_code)
+
+
+def _text(value: object) -> str:
+    """A detail as a text that can be sent; one that is none, as elsewhere, is shown as JSON."""
+    text = value if isinstance(value, str) else _encoded(value).decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def _format_of(accept: str) -> Literal["problem", "html", "text"]:
     """The first format that ``accept`` names; problem details if it names none of the three."""
     for media_range in accept.split(","):
@@ -84,7 +106,7 @@ def _page(error: HTTPError, title: str) -> str:
 
     heading = f"{error.status_code} {escape(title)}"
     parts = [f"<!doctype html><title>{heading}</title><h1>{heading}</h1>"]
-    parts += [f"<p>{escape(error.detail)}</p>"] if error.detail else []
+    parts += [f"<p>{escape(_text(error.detail))}</p>"] if error.detail else []
     if error.errors:
         items = "".join(f"<li>{escape(_line(one))}</li>" for one in error.errors)
         parts.append(f"<ul>{items}</ul>")
@@ -93,6 +115,6 @@ def _page(error: HTTPError, title: str) -> str:
 
 def _line(mistake: Any) -> str:
     """A mistake in a line of text."""
-    place = " ".join(str(mistake[key]) for key in ("in", "pointer") if key in mistake)
-    detail = str(mistake.get("detail", ""))
+    place = " ".join(_text(mistake[key]) for key in ("in", "pointer") if key in mistake)
+    detail = _text(mistake.get("detail", ""))
     return f"{place}: {detail}" if place else detail

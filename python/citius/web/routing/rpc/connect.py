@@ -21,7 +21,6 @@ from citius.errors import (
     ConfigError,
     HTTPError,
     RpcError,
-    phrase,
 )
 from citius.observability.logging import log_exception
 from citius.observability.rpc_codes import NUMBERS
@@ -36,6 +35,7 @@ from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.pydantic_types import read_foreign
 from citius.web.declarations.type_kinds import deciding, has_record
 from citius.web.declarations.type_kinds import kind_of as type_kind_of
+from citius.web.responses.problems import detail_of
 from citius.web.responses.results import filter_of_items, responder
 from citius.web.responses.rpc_trailers import Trailers
 from citius.web.routing.declared_routes import Operation, Route
@@ -265,7 +265,7 @@ class _Call:
         if isinstance(error, HTTPError):
             code = _BY_STATUS.get(error.status_code, "unknown")
             more = {"errors": [dict(one) for one in error.errors]} if error.errors else None
-            return code, _said(code, error.detail or phrase(error.status_code), more)
+            return code, _said(code, detail_of(error), more)
         if isinstance(error, asyncio.CancelledError):
             return "canceled", _said("canceled", "the call was cancelled")
         message = request._message(f": {self._where} failed")  # pyright: ignore[reportPrivateUsage]

@@ -12,7 +12,6 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from citius import errors
 from citius.errors import ConfigError, HTTPError, RpcError
 from citius.records import record
 from citius.serial import plain
@@ -22,6 +21,7 @@ from citius.web.declarations.annotations import copier_of
 from citius.web.declarations.checks import as_dependencies, describe
 from citius.web.declarations.finite import checked
 from citius.web.declarations.pydantic_types import adapter_of, foreign_class, read_foreign
+from citius.web.responses.problems import detail_of
 from citius.web.responses.results import responder
 from citius.web.routing.declared_routes import carried_handler
 
@@ -395,8 +395,8 @@ def _value_of(error: BaseException, message: str) -> tuple[int, int, dict[str, A
         data: dict[str, Any] = {"status": error.status_code}
         if error.errors:
             data["errors"] = [dict(one) for one in error.errors]
-        text = error.detail or errors.phrase(error.status_code)
-        return error.status_code, error.status_code, {"type": kind, "message": text, "data": data}
+        value = {"type": kind, "message": detail_of(error), "data": data}
+        return error.status_code, error.status_code, value
     from asyncio import CancelledError
 
     if isinstance(error, CancelledError):
