@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import enum
 from decimal import Decimal
@@ -290,3 +291,57 @@ def test_ranges_hold_values() -> None:
     assert 1 not in Range(is_empty=True)
     assert not Range(is_empty=True)
     assert (str(Range(1, None, "(]")), str(Range(is_empty=True))) == ("(1,]", "empty")
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_codecs_of_types_that_were_made_anew(server: Server, is_named: bool) -> None:
+    """They were by the numbers of the types at the start: text came in place of objects, without a word."""
+    made = (
+        "CREATE TYPE tone AS ENUM ({labels}); CREATE TYPE spot AS (street text, number int, built date);"
+        "CREATE EXTENSION citext;"
+    )
+    dropped = "DROP TYPE IF EXISTS tone, spot CASCADE; DROP EXTENSION IF EXISTS citext CASCADE;"
+    codecs = [
+        pg.Codec.enum("tone", Mood),
+        pg.Codec.composite("spot", Place),
+        pg.Codec("citext", lambda text: text.upper(), lambda text: text.lower()),
+    ]
+    place = Place("it's", 1, None)
+
+    async def check(place_of: Any) -> None:
+        assert await place_of.fetch_value("SELECT $1::tone", Mood.HAPPY) is Mood.HAPPY
+        moods = [Mood.HAPPY, Mood.SO_SO]
+        assert await place_of.fetch_value("SELECT $1::tone[]", moods) == moods
+        assert await place_of.fetch_value("SELECT ARRAY[$1::spot]", place) == [place]
+        assert await place_of.fetch_value("SELECT ROW($1::spot, $2::tone)", place, moods[0]) == (
+            place,
+            Mood.HAPPY,
+        )
+        assert await place_of.fetch_value("SELECT $1::citext", "Abc") == "ABC"
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1) as other:
+            await other.core.script(dropped + made.format(labels="'happy', 'so so'"), None)
+            async with pg.Pool(
+                server.dsn, size=2, codecs=codecs, named_statements=is_named
+            ) as pool:
+                await check(pool)
+                labels = "'so so', 'sad', 'happy'"
+                await other.core.script(dropped + made.format(labels=labels), None)
+                if not is_named:
+                    # The text of a statement is described once; that it has changed is an error, once.
+                    for sql in ("SELECT $1::tone", "SELECT $1::citext"):
+                        with contextlib.suppress(pg.ProtocolError):
+                            await pool.fetch_value(sql, None)
+                await check(pool)
+                async with pool.transaction() as tx:
+                    await check(tx)
+                # As migrations replace an enumeration.
+                await other.core.script(
+                    "ALTER TYPE tone RENAME TO old_tone; CREATE TYPE tone AS ENUM ('happy', 'so so');"
+                    "DROP TYPE old_tone",
+                    None,
+                )
+                await asyncio.gather(*(check(pool) for _ in range(4 if is_named else 0)))
+
+    asyncio.run(asyncio.wait_for(main(), 60))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from citius._core import PgPool, PgTypes
     from citius.pg.dsn import Target
+    from citius.pg.types import Codec
 
 _TLS_REQUEST = bytes.fromhex("00000008 04d2162f")
 # "No pg_hba.conf entry", which may be there for a connection that is secured otherwise.
@@ -72,6 +73,7 @@ async def open_session(
     types: PgTypes,
     targets: Sequence[Target],
     on_closed: Callable[[Session], None],
+    codecs: Sequence[Codec[Any]] = (),
 ) -> Session:
     """A session with the first server that gives one.
 
@@ -92,7 +94,9 @@ async def open_session(
                 continue
             for address in addresses:
                 try:
-                    return await _open_with(core, types, target, address, attributes, on_closed)
+                    made = await _open_with(core, types, target, address, attributes, on_closed)
+                    made.codecs = codecs
+                    return made
                 except PostgresError as error:
                     if isinstance(error, ServerError) and error.sqlstate not in _NOT_NOW:
                         raise

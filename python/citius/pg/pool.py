@@ -373,7 +373,7 @@ class Pool(Statements):
             return
         core = self.core
         try:
-            session = await open_session(core, self.types, self.targets, self._lost)
+            session = await open_session(core, self.types, self.targets, self._lost, self._codecs)
         except PostgresError:
             self._count("connect_failed")
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import PgConnection
 from citius.databases import forks
@@ -15,10 +15,11 @@ from citius.process import reactors
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from citius._core import PgPool, PgTypes, Reactor
     from citius.pg.connecting import Link
+    from citius.pg.types import Codec
 
 
 _NO_TRANSACTION = "25P01"
@@ -49,6 +50,8 @@ class Session:
         self.parameters: dict[str, str] = {}
         self.on_notification: Callable[[str, str, int], None] | None = None
         self.on_notice: Callable[[ServerError], None] = log_notice
+        self.codecs: Sequence[Codec[Any]] = ()
+        """Those of its pool, for types that are found to have been made anew."""
         self.is_closed = self.is_cancelling = False
         self.copying: tuple[str, int] | None = None
         """While a COPY waits for the server: the event for which the server would wait then if it were not
@@ -231,7 +234,7 @@ class Session:
     async def _look_up(self, asked: list[int]) -> None:
         version = self.parameters.get("server_version", "")
         try:
-            await look_up(self._pool, self._types, self.core, asked, version)
+            await look_up(self._pool, self._types, self.core, asked, version, self.codecs)
         except PostgresError as error:
             # Text in the place of a value would be wrong data.
             self.core.fail_types(error)

@@ -51,6 +51,10 @@ SELECT t.oid,
         ORDER BY a.attnum)
 FROM wanted JOIN pg_catalog.pg_type t ON t.oid = wanted.oid
 """
+_NAMED = """
+SELECT place, pg_catalog.to_regtype(name)::oid FROM (VALUES {names}) AS named(place, name)
+WHERE pg_catalog.to_regtype(name)::oid = ANY ($1::oid[])
+"""
 # Below are those that every server has under the same number.
 _FIRST_OF_DATABASE = 12_000
 _FIRST_WITH_MULTIRANGES = 14
@@ -95,9 +99,16 @@ def _value_of(member: Any) -> Any:
 
 
 async def look_up(
-    core: PgPool, types: PgTypes, session: PgConnection, asked: Sequence[int], version: str
+    core: PgPool,
+    types: PgTypes,
+    session: PgConnection,
+    asked: Sequence[int],
+    version: str,
+    codecs: Sequence[Codec[Any]] = (),
 ) -> None:
     """Ask what types are; those of a server without the catalogs for it are text.
+
+    A type that was dropped and created has another number; it gets the codec that there is for its name.
 
     Raises:
         PostgresError: It could not be found out this time.
@@ -112,7 +123,17 @@ async def look_up(
             raise
         logging.warning(f"PostgreSQL: {error}; values of types of its own come as text")
         rows = []
+    found: list[tuple[int, int]] = []
+    if codecs and rows:
+        quoted = [codec.type_name.replace("'", "''") for codec in codecs]
+        names = ", ".join(f"({place}, '{name}')" for place, name in enumerate(quoted))
+        sql = _NAMED.format(names=names)
+        found = await core.look_up(sql, [row[0] for row in rows], session)
+    # Other sessions see a type together with its codec.
     types.learn(list(asked), [row for row in rows if row[0] >= _FIRST_OF_DATABASE])
+    for place, oid in found:
+        codec = codecs[place]
+        types.set_codec(oid, codec.decode, codec.encode, codec.as_text)
 
 
 async def set_codecs(
