@@ -160,7 +160,7 @@ def mistake(name: str, value: object, kinds: list[Kind]) -> str:
         return ""
     if not any(kind.is_one(value) for kind in kinds):
         got = f"a {type(value).__name__}" if name in SECRET else repr(value)
-        what = " or ".join(kind.described for kind in kinds)
+        what = " or ".join(dict.fromkeys(kind.described for kind in kinds))
         is_lone = isinstance(value, str) and what.startswith("a list")
         return f"{name}= is {what}, {f'{name}=[{got}], ' if is_lone else ''}got {got}"
     number: Any = value

@@ -49,9 +49,10 @@ RENAMED: Final[dict[str, str | tuple[str, ...]]] = {
     "allow_headers": "headers",
     "allow_credentials": "credentials",
     "expose_headers": "expose",
-    "max_age": "max_age_s",
+    "max_age": ("max_age_s", "cache_control"),
     "html": "index",
-    "timeout": ("deadline_s", "timeout_s", "wait_s"),
+    "timeout": ("deadline_s", "timeout_s", "wait_s", "seconds", "default", "lasts_s"),
+    "deadline_s": ("seconds", "timeout_s", "lasts_s"),
     "max_size": ("size", "size_max"),
     "maxsize": ("size", "entries_max"),
     "max_connections": ("size", "readers", "connections_max"),
@@ -60,6 +61,52 @@ RENAMED: Final[dict[str, str | tuple[str, ...]]] = {
     "max_redirects": "redirects_max",
     "proxies": "proxy",
     "uds": "unix_path",
+    "scheme_name": "name",
+    "secret": ("secrets", "key"),
+    "aud": "audience",
+    "iss": "issuer",
+    "https_only": "secure",
+    "allowed_hosts": "hosts",
+    "auth": ("authorization", "dependencies"),
+    "security": "dependencies",
+    "permissions": "dependencies",
+    "max_files": "files_max",
+    "max_fields": "fields_max",
+    "max_file_size": "file_bytes_max",
+    "max_part_size": "text_bytes_max",
+    "max_memory": "memory_bytes_max",
+    "max_runs": "runs_max",
+    "rate": "limit",
+    "requests": "limit",
+    "max_requests": "limit",
+    "times": "limit",
+    "window": "per_s",
+    "period": "per_s",
+    "seconds": "per_s",
+    "key_func": "key",
+    "hsts": "hsts_max_age_s",
+    "hsts_seconds": "hsts_max_age_s",
+    "spa": "fallback",
+    "max_workers": "threads",
+    "workers": "threads",
+    "urls": "servers",
+    "url": ("to", "path"),
+    "target": "to",
+    "preserve_host": "host",
+    "health_check": "checks",
+    "max_fails": "failures",
+    "fail_timeout": "failed_s",
+    "retries": "attempts_max",
+    "max_attempts": "attempts_max",
+    "total": "attempts_max",
+    "status_forcelist": "statuses",
+    "backoff_factor": "backoff_s",
+    "busy_timeout": "busy_s",
+    "journal_mode": "pragmas",
+    "foreign_keys": "pragmas",
+    "redis": "url",
+    "nats": "url",
+    "engine": "url",
     "issuer": "servers",
     "authorization_servers": "servers",
     "required_scopes": "scopes",
@@ -75,34 +122,71 @@ RENAMED: Final[dict[str, str | tuple[str, ...]]] = {
     "decode": "decode_responses",
     "database": "path",
     "raise_server_exceptions": "raise_errors",
-    "ttl": "ttl_s",
-    "expire": "ttl_s",
+    "ttl": ("ttl_s", "lasts_s"),
+    "expire": ("ttl_s", "age_s"),
+    "expires": ("ttl_s", "age_s"),
 }
 """What options of other frameworks are called here."""
 
-_ELSEWHERE: Final = {
+_OF_OPENAPI: Final = {
+    **dict.fromkeys(("contact", "license_info", "terms_of_service", "summary"), "extra"),
+    **{name: name for name in ("title", "version", "description", "servers")},
+    "docs_url": "docs",
+    "redoc_url": "docs",
+    "openapi_url": "path",
+    "openapi_tags": "tags",
+}
+"""Options of other frameworks' applications that ``citius.OpenAPI`` has here."""
+
+_OF_APPLICATIONS: Final = {
     "methods": "write app.route(path, methods=[…]) for several",
-    "title": "it belongs to openapi=OpenAPI(title=…)",
-    "version": "it belongs to openapi=OpenAPI(version=…)",
-    "docs_url": "it is openapi=OpenAPI(docs=…)",
-    "openapi_url": "it is openapi=OpenAPI(path=…)",
+    **{name: f"it belongs to openapi=OpenAPI({own}=…)" for name, own in _OF_OPENAPI.items()},
     "debug": "`citius dev` shows tracebacks",
     "middleware": "write app.middleware(…) for each",
     "exception_handlers": "write @app.exception_handler(…) above each",
     "on_startup": "write @app.on_startup above the function",
     "on_shutdown": "write @app.on_shutdown above the function",
+    "lifespan": "a citius.App has a lifespan",
     "prefix": "a citius.Router has a prefix",
     "root_path": "the server has --root-path",
     "dependencies": "a citius.App and a citius.Router have dependencies=[…]",
     "tags": "a citius.App and a citius.Router have tags",
+    "routes": "write @app.get(path) above each, or app.include(router)",
+    "max_body_size": "the server has --body-bytes-max, and a route body_bytes_max=",
+    "request_max_body_size": "the server has --body-bytes-max, and a route body_bytes_max=",
+    "allowed_hosts": "write app.middleware(TrustedHosts([…]))",
+    "cors_config": "write app.middleware(CORS([…]))",
+    "csrf_config": "write app.middleware(CSRF())",
+    "static_folder": "write app.static(prefix, directory)",
+    "template_folder": "write citius.Templates(directory)",
+    "before_request": "write @app.middleware above the function",
+    "after_request": "write @app.middleware above the function",
+    "timeout": "write app.middleware(Timeout(seconds))",
+    "deadline_s": "write app.middleware(Timeout(seconds))",
+    "rate_limit": "write app.middleware(RateLimit(limit, per_s, only=[path]))",
+    "throttle": "write app.middleware(RateLimit(limit, per_s, only=[path]))",
+    **dict.fromkeys(
+        ("response_model_include", "response_model_exclude"),
+        "response= is a type with the fields that are sent",
+    ),
+}
+"""What options of other frameworks' applications, routers and routes are here."""
+
+_OF_CLIENTS: Final = {
     "min_size": "size= says how many there are at most; they are opened when they are needed",
     **dict.fromkeys(
-        ("host", "port", "user", "username", "password", "db", "ssl"), "write it in the URL"
+        ("host", "port", "user", "username", "password", "db", "ssl", "database"),
+        "write it in the URL",
     ),
     "base_url": 'paths are those of the application, and headers={"host": …} says which host is asked',
     "encoding": "texts are UTF-8; decode_responses=True returns texts",
 }
-"""Options of other frameworks that are something else here."""
+"""The same of clients."""
+
+_OF_COOKIES: Final = frozenset({
+    "max_age", "path", "same_site", "samesite", "https_only", "domain", "secure", "session_cookie",
+    "cookie_name", "lifetime", "rolling",
+})  # fmt: skip
 
 
 INSTEAD: Final = {
@@ -123,6 +207,10 @@ INSTEAD: Final = {
     "test_client": "write citius.testing.Client(app)",
 }
 """Methods of other frameworks' applications, and what does the same here."""
+
+
+_ROUTING: Final = frozenset({"dependencies", "pattern", "prefix", "router"})
+"""One of these has every function that adds something to an application."""
 
 
 def caller() -> str:
@@ -151,8 +239,14 @@ def _instead(name: str, known: Collection[str]) -> str:
             return f"; it is called {other}= here"
     if "config" in known:
         return f"; options of the server are those of citius.Config, config=Config({name}=…)"
-    if name in _ELSEWHERE:
-        return f"; {_ELSEWHERE[name]}"
+    if "docs" in known and name in _OF_OPENAPI:
+        return f"; it is {_OF_OPENAPI[name]}= here"
+    if "cookie" in known and name in _OF_COOKIES:
+        return "; cookies are described by cookie=SessionCookie(…)"
+    is_application = not _ROUTING.isdisjoint(known)
+    elsewhere = (_OF_APPLICATIONS if is_application else _OF_CLIENTS).get(name)
+    if elsewhere is not None:
+        return f"; {elsewhere}"
     from difflib import get_close_matches
 
     close = get_close_matches(name, known, 1)

@@ -66,7 +66,12 @@ UNKNOWN: list[tuple[Callable[[], object], str]] = [
     (lambda: app.route("/", stauts_code=201), "did you mean status_code=?"),
     (lambda: app.get("/", methods=["GET"]), r"write app.route\(path, methods="),
     (lambda: app.put("/", compilde=True), "did you mean compiled=?"),
+    (lambda: app.get("/", timeout=3), r"app.middleware\(Timeout\(seconds\)\)"),
+    (lambda: app.get("/", response_model_exclude={"x"}), "response= is a type with the fields"),
+    (lambda: app.get("/", permissions=[]), "it is called dependencies= here"),
+    (lambda: app.get("/", security=[]), "it is called dependencies= here"),
     (lambda: app.websocket("/", dependancies=[]), "did you mean dependencies=?"),
+    (lambda: app.static("/x", ".", spa=True), "it is called fallback= here"),
     (lambda: app.rpc("x", dependancies=[]), "did you mean dependencies=?"),
     (lambda: app.static("/x", ".", html=True), "it is called index= here"),
     (lambda: app.mount("/x", App(), dependencies=[]), r"has no option 'dependencies'"),
@@ -76,9 +81,21 @@ UNKNOWN: list[tuple[Callable[[], object], str]] = [
     (lambda: app.executor("x", thread=3), "did you mean threads=?"),
     (lambda: loose(dependancies=[]), "App .*did you mean dependencies=?"),
     (lambda: loose(title="Shop"), r"OpenAPI\(title="),
+    (lambda: loose(description="Shop"), r"OpenAPI\(description="),
+    (lambda: loose(redoc_url=None), r"OpenAPI\(docs="),
+    (lambda: loose(max_body_size=1), "--body-bytes-max"),
+    (lambda: loose(allowed_hosts=["a"]), "TrustedHosts"),
+    (lambda: loose_router(lifespan=print), "a citius.App has a lifespan"),
     (lambda: loose(prefix="/x"), "a citius.Router has a prefix"),
     (lambda: loose_router(dependancy=[]), "Router .*did you mean dependencies=?"),
     (lambda: CORS(["*"], allow_methods=["*"]), "CORS .*it is called methods= here"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: RateLimit(1, window=60), "it is called per_s= here"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: RateLimit(1, 1, key_func=print), "it is called key= here"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: SecurityHeaders(hsts_seconds=1), "it is called hsts_max_age_s= here"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: Sessions(same_site="lax"), r"cookie=SessionCookie\(…\)"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: OpenAPI(openapi_url="/o"), "it is path= here"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: OpenAPI(contact={}), "it is extra= here"),  # type: ignore[call-arg]  # pyright: ignore
+    (lambda: FormLimits(max_files=1), "it is called files_max= here"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: RateLimit(1, 1, bursts=1), "did you mean burst=?"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: SecurityHeaders(cps=None), "did you mean csp=?"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: Timeout(1, route={}), "did you mean routes=?"),  # type: ignore[call-arg]  # pyright: ignore
@@ -110,6 +127,10 @@ UNKNOWN: list[tuple[Callable[[], object], str]] = [
     (lambda: app.run("/x", ownr=deny), "run .*did you mean owner=?"),
     (lambda: app.uploads("/x", directory="x", max_size=1), "uploads .*called size_max= here"),
     (lambda: app.broadcast("x", hisotry=1), "broadcast .*did you mean history=?"),
+    (lambda: app.executor("x", max_workers=3), "it is called threads= here"),
+    (lambda: app.forward("/x", "http://x", preserve_host=True), "it is called host= here"),
+    (lambda: app.mcp("/mcp5", host="x"), "did you mean hosts=?"),
+    (lambda: Upstreams(["http://x"], max_fails=1), "it is called failures= here"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: Upstreams(["http://x"], failure=1), "Upstreams .*did you mean failures=?"),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: app.middleware(print, qqq=1), "middleware .*has no option"),
     (lambda: app.connection_middleware(print, qqq=1), "connection_middleware .*has no option"),
@@ -154,6 +175,10 @@ CLIENTS: list[tuple[Callable[..., object], dict[str, object], str]] = [
     (http.Limits, {"max_connections": 3}, "called connections_max= here"),
     (http.Retry, {"attempt_max": 3}, "did you mean attempts_max=?"),
     (http.Hedge, {"nothing": 3}, "there are "),
+    (http.Retry, {"max_attempts": 3}, "called attempts_max= here"),
+    (http.Retry, {"methods": ["GET"]}, "there are "),
+    (Cluster, {"prefix": "x"}, "there are "),
+    (Cluster, {"redis": "redis://a"}, "called url= here"),
     (http.CircuitBreaker, {"nothing": 3}, "there are "),
     (http.Digest, {"pasword": "x"}, "did you mean password=?"),
     (http.Basic, {"pasword": "x"}, "did you mean password=?"),
@@ -211,9 +236,13 @@ def test_tags_that_are_a_text(make: Any) -> None:
 
 @pytest.mark.parametrize("methods", [["GE T"], [1], [""]])
 def test_methods_that_are_none(methods: Any) -> None:
-    with pytest.raises(ConfigError, match=r"test_options.py:\d+.*(is no method|is a list of texts)"):
+    with pytest.raises(
+        ConfigError, match=r"test_options.py:\d+.*(is no method|is a list of texts)"
+    ):
         app.route("/", methods=methods)
-    with pytest.raises(ConfigError, match=r"test_options.py:\d+.*(is no method|is a list of texts)"):
+    with pytest.raises(
+        ConfigError, match=r"test_options.py:\d+.*(is no method|is a list of texts)"
+    ):
         app.forward("/", "http://a", methods=methods)
 
 
