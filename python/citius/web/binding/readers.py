@@ -8,6 +8,7 @@ then. Readers are made once per route. Tests: ``tests/gateway/test_sources.py``.
 from __future__ import annotations
 
 import enum
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_origin
 
 from citius._core import read_integer, read_real
@@ -23,6 +24,7 @@ from citius.web.declarations.codecs import (
     is_refusal,
     refusal_of,
 )
+from citius.web.declarations.fillable import constraints_of_files, is_upload
 from citius.web.declarations.finite import checked
 from citius.web.declarations.type_checks import check_of
 
@@ -172,7 +174,8 @@ def file_reader(parameter: Parameter) -> Callable[[FormData, Mistakes], Any]:
     """A function from a form to a file, or to all files of a name."""
     name, default = parameter.wire_name, parameter.default
     many = wants_list(parameter.annotation)
-    wants_bytes = "bytes" in repr(parameter.annotation)
+    wants_bytes = not is_upload(parameter.annotation)
+    fits = _check_of_files(parameter, wants_bytes)
     mistake = missing(parameter) if parameter.is_required else None
     copied = copier_of(default)
 
@@ -187,9 +190,29 @@ def file_reader(parameter: Parameter) -> Callable[[FormData, Mistakes], Any]:
             return default if copied is None else copied()
         if wants_bytes:
             uploads = [upload.data for upload in uploads]
-        return uploads if many else uploads[-1]
+        value = uploads if many else uploads[-1]
+        return value if fits is None else fits(value, mistakes)
 
     return read
+
+
+def _check_of_files(
+    parameter: Parameter, wants_bytes: bool
+) -> Callable[[Any, Mistakes], Any] | None:
+    """What checks files against their constraints, if they have any: of bytes, or of how many there are."""
+    of_list, of_each = constraints_of_files(parameter.annotation)
+    if not of_list and not of_each:
+        return None
+    if wants_bytes:
+        return value_reader(parameter)
+    count = value_reader(replace(parameter, annotation=Annotated[list[Any], *of_list]))
+
+    def counted(uploads: Any, mistakes: Mistakes) -> Any:
+        before = len(mistakes)
+        count([None] * len(uploads), mistakes)
+        return uploads if len(mistakes) == before else None
+
+    return counted
 
 
 Parts = tuple[str, str, "Callable[[str], Any]"]

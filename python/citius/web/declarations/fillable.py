@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import abc
 from dataclasses import MISSING
 from types import EllipsisType, NoneType
-from typing import Any, Final
+from typing import Annotated, Any, Final, get_args, get_origin
 
 from citius.errors import ConfigError
 from citius.web.declarations.type_kinds import (
@@ -279,16 +279,61 @@ def is_upload(annotation: Any) -> bool:
 
 
 def check_file(annotation: Any, where: str) -> None:
-    """Refuse a type that no file of a form can be.
+    """Refuse a type that no file of a form can be, and constraints that nothing checks.
 
     Raises:
-        ConfigError: It is neither an ``UploadFile`` nor ``bytes``, nor a list of those, nor optional.
+        ConfigError: It is neither an ``UploadFile`` nor ``bytes``, nor a list of those, nor optional; or an
+            ``UploadFile`` has constraints, which are those of bytes.
     """
     if not is_upload(annotation) and _of_file(annotation) is not bytes:
         raise ConfigError(
             f"{where} is a file of a form; annotate it as citius.UploadFile or bytes, as a list of either, "
             f"or with `| None`, instead of {name_of(annotation)}"
         )
+    of_list, of_each = constraints_of_files(annotation)
+    if of_each and is_upload(annotation):
+        raise ConfigError(
+            f"{where} is an UploadFile with {of_each[0]!r}, which nothing checks: the bytes that a file may "
+            "have are form=FormLimits(file_bytes_max=…) of the route"
+        )
+    if of_list and is_upload(annotation):
+        # A list of files is counted; what else there is has no sense for one.
+        import msgspec
+
+        try:
+            msgspec.convert([], Annotated[list[Any], *of_list])
+        except msgspec.ValidationError:
+            return  # there are too few
+        except TypeError as error:
+            raise ConfigError(f"{where} is a list of files with {of_list[0]!r}: {error}") from None
+
+
+def constraints_of_files(annotation: Any) -> tuple[list[Any], list[Any]]:
+    """What holds for the list of the files of a name, and what holds for each file."""
+    of_list: list[Any] = []
+    found: list[Any] = []
+    while True:
+        if hasattr(annotation, "__metadata__"):
+            found += [limit for one in annotation.__metadata__ for limit in _limits_of(one)]
+            annotation = annotation.__origin__
+            continue
+        parts = [one for one in get_args(annotation) if one is not NoneType]
+        if len(parts) != 1:
+            return of_list, found
+        if get_origin(annotation) is list:
+            of_list, found = found, []
+        annotation = parts[0]
+
+
+def _limits_of(one: Any) -> list[Any]:
+    """The constraints that metadata are; nothing for what documents only."""
+    module = type(one).__module__
+    if module.startswith("msgspec"):
+        limits = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
+        return [one] if any(getattr(one, name, None) is not None for name in limits) else []
+    if hasattr(one, "metadata"):  # a description of pydantic's
+        return [limit for inner in one.metadata for limit in _limits_of(inner)]
+    return [one] if module.startswith(("annotated_types", "pydantic")) else []
 
 
 def _of_file(annotation: Any) -> Any:

@@ -159,7 +159,10 @@ class Form(Marker):
 @known_options
 @record(frozen=True, slots=True, repr=False)
 class File(Marker):
-    """A file of a multipart form: an ``UploadFile``, ``bytes``, or a list of either."""
+    """A file of a multipart form: an ``UploadFile``, ``bytes``, or a list of either.
+
+    Lengths are those of ``bytes``, or how many files a list has; those of an ``UploadFile`` are refused.
+    """
 
     source: ClassVar[str] = "file"
 
