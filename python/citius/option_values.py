@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIGNED: Final = frozenset({"default", "gt", "ge", "lt", "le", "multiple_of"})
+POSITIVE: Final = frozenset({
+    "ttl_s", "threads", "processes", "interpreters", "calls_max", "deadline_s", "multiple_of",
+})  # fmt: skip
+"""Options whose number is more than zero: with zero nothing would last, run or fit."""
+
+SIGNED: Final = frozenset({"default", "gt", "ge", "lt", "le"})
 """Options whose number may be negative; sizes, counts and times are not."""
 
 CHECKED: Final = frozenset({("pattern", "str"), ("dependencies", "Sequence[Depends]")})
@@ -164,6 +169,10 @@ def mistake(name: str, value: object, kinds: list[Kind]) -> str:
         is_lone = isinstance(value, str) and what.startswith("a list")
         return f"{name}= is {what}, {f'{name}=[{got}], ' if is_lone else ''}got {got}"
     number: Any = value
-    if isinstance(value, (int, float)) and name not in SIGNED and number < 0:
+    if not isinstance(value, (int, float)) or name in SIGNED:
+        return ""
+    if name in POSITIVE and number <= 0:
+        return f"{name} must be more than 0, got {value!r}"
+    if number < 0:
         return f"{name} must be at least 0, got {value!r}"
     return ""

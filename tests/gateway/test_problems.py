@@ -9,7 +9,7 @@ from citius import App, NotFound, Request
 from citius.mcp.failures import text_of
 from citius.testing import Client
 from citius.web.responses.debug_page import routes_page
-from citius.web.routing.procedures import error_of
+from citius.web.routing.rpc.procedures import error_of
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _SAFE_FIELDS = frozenset(("accept", "accept-language", "content-language", "content-type"))
 
 
+_ANY_ORIGIN = "https://k3v9q-7xw2m.invalid"
+"""An origin that nobody names; a regular expression that matches it matches all."""
 _ORIGIN_CHARS_MAX = 200
 """Characters of an origin that `origin_regex` is tried on. Origin: a host name has 253 at most, and those of
 applications are short. Exceeded: it is not allowed."""
@@ -77,6 +79,11 @@ class CORS(Middleware):
             raise ConfigError(
                 "CORS: credentials go to named origins only: every page of the web, or every sandboxed one, "
                 "could act as the user otherwise; list the origins"
+            )
+        if credentials and self._regex is not None and self._regex.fullmatch(_ANY_ORIGIN):
+            raise ConfigError(
+                f"CORS: origin_regex {origin_regex!r} matches every origin, and credentials go to named ones "
+                r"only: write the domain, such as r\"https://\w+\.example\.org\""
             )
         names = [one if one == "null" else check_origin(one, "CORS") for one in given if one != "*"]
         self._origins = Origins(names)

@@ -86,6 +86,8 @@ class SecurityHeaders(Middleware):
         fixed[self._csp_name] = without_nonce or None
         self._plain = _checked({name: value for name, value in fixed.items() if value is not None})
         self._secure = self._plain
+        if hsts_subdomains and not hsts_max_age_s:
+            raise ConfigError("SecurityHeaders: hsts_subdomains=True needs hsts_max_age_s above 0")
         if hsts_max_age_s:
             below = "; includeSubDomains" if hsts_subdomains else ""
             hsts = {"strict-transport-security": f"max-age={hsts_max_age_s}{below}"}

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from citius.errors import ConfigError
 from citius.records import record
-from citius.unknown_options import known_options
+from citius.unknown_options import caller, known_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,3 +43,13 @@ class OpenAPI:
     docs: str | None = "/docs"
     enabled: bool | None = None
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    def __post_init__(self) -> None:
+        for name in ("path", "docs"):
+            path = getattr(self, name)
+            if path is not None and not path.startswith("/"):
+                raise ConfigError(
+                    f"OpenAPI ({caller()}): {name}= begins with a slash, got {path!r}"
+                )
+        if self.path is not None and self.path == self.docs:
+            raise ConfigError(f"OpenAPI ({caller()}): path= and docs= are both {self.path!r}")

@@ -54,6 +54,8 @@ def responder(endpoint: Endpoint) -> Callable[[Any], Any] | None:
     status = operation.status_code or 200
     headers, content_type = operation.headers, operation.content_type
     has_head = operation.has_head
+    if status in _WITHOUT_CONTENT:
+        _refuse_content(endpoint, status)
     if endpoint.is_lines:
         return _line_responder(endpoint)
     if not has_head and not endpoint.is_model and not operation.responses:
@@ -159,6 +161,25 @@ def _filters_by_status(endpoint: Endpoint) -> dict[int, Callable[[Any], Any]]:
         for code, model in endpoint.operation.responses.items()
         if not isinstance(model, str) and model is not None
     }
+
+
+_WITHOUT_CONTENT = (204, 205, 304)
+
+
+def _refuse_content(endpoint: Endpoint, status: int) -> None:
+    """Refuse a declared response that its status does not let through (RFC 9110, §15.3.5, §15.4.5).
+
+    Raises:
+        ConfigError: The handler is to return one.
+    """
+    result = endpoint.result
+    is_model = endpoint.is_model and kind_of(result).kind != "union"
+    if is_model or endpoint.is_lines or result in (str, bytes, int, float, bool, list, dict):
+        raise ConfigError(
+            f"{endpoint.method} {endpoint.pattern} of {describe(endpoint.handler)} has "
+            f"status_code={status}, whose responses have no content, and returns "
+            f"{getattr(result, '__name__', result)}; return None, or use another status"
+        )
 
 
 def _line_responder(endpoint: Endpoint) -> Callable[[Any], Any]:

@@ -6,6 +6,7 @@ Tests: ``tests/gateway/test_app.py``, ``tests/gateway/test_endpoints.py``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from types import NoneType
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast
 from citius.errors import ConfigError
 from citius.records import record
 from citius.unknown_options import caller
+from citius.web.binding.headers import MutableHeaders
 from citius.web.binding.signature import Kind, kind_of
 from citius.web.declarations.checks import (
     as_dependencies,
@@ -21,7 +23,7 @@ from citius.web.declarations.checks import (
     check_returns_no_status,
     describe,
 )
-from citius.web.declarations.parameters.sources import MISSING
+from citius.web.declarations.parameters.sources import MISSING, TOKEN
 from citius.web.responses.declared.filters import ALL_FIELDS, FieldOptions
 
 if TYPE_CHECKING:
@@ -201,9 +203,40 @@ def check_options(pattern: str, options: RouteOptions, *, is_compiled: bool) -> 
         if name in options and not isinstance(value := options[name], types):
             raise ConfigError(f"the route {pattern} ({caller()}): {name}= is {what}, got {value!r}")
     check_tags(f"the route {pattern}", options.get("tags", ()))
+    _check_head(pattern, options)
     levels_of(options.get("compress", True))
     if options.get("pool") and not is_compiled:
         raise ConfigError(f"the route {pattern} has pool=True, but is not compiled")
+
+
+def _check_head(pattern: str, options: RouteOptions) -> None:
+    """Refuse fields of responses that cannot be sent; each request would be a 500.
+
+    Raises:
+        ConfigError: One cannot be.
+    """
+    content_type, headers = options.get("content_type"), options.get("headers") or {}
+    if content_type is not None and not re.match(rf"{TOKEN}/{TOKEN}", content_type):
+        raise ConfigError(
+            f"the route {pattern} ({caller()}): content_type= is a media type such as text/html, got "
+            f"{content_type!r}"
+        )
+    fields = MutableHeaders([])
+    given: dict[object, object] = {
+        **headers,
+        **({"content-type": content_type} if content_type else {}),
+    }
+    for name, value in given.items():
+        if str(name).lower() in ("content-length", "transfer-encoding"):
+            raise ConfigError(
+                f"the route {pattern} ({caller()}): headers= has {name}, which the server sets"
+            )
+        try:
+            if not (isinstance(name, str) and isinstance(value, str)):
+                raise ValueError(f"names and values are texts, got {name!r}: {value!r}")
+            fields[name] = value
+        except ValueError as error:
+            raise ConfigError(f"the route {pattern} ({caller()}): headers=: {error}") from None
 
 
 _TEXT: Final = (str, NoneType), "a text"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 # At run time too: a scheme can be a dependency, whose annotations are read.
 from citius._core import Request  # noqa: TC001
 from citius.errors import ConfigError
+from citius.unknown_options import caller
 from citius.web.declarations.checks import check_callback
 from citius.web.middleware.fields import listed
 from citius.web.security.schemes import Principal, Scheme, authorization
@@ -63,6 +64,8 @@ class JWT(Scheme):
         self._algorithms = _checked(algorithms, key)
         if callable(key):
             check_callback(key, "JWT(key)", "header")
+        else:
+            _check_key(self._jwt, self._algorithms, key)
         self._key = key
         self._audience = (
             audience if audience is None or isinstance(audience, str) else list(audience)
@@ -98,6 +101,19 @@ class JWT(Scheme):
         return Principal(
             str(claims.get("sub", "")), _scopes(claims.get(self._scopes_claim)), claims
         )
+
+
+def _check_key(library: Any, algorithms: Iterable[str], key: object) -> None:
+    """Refuse a key that verifies nothing: every token would be refused, without a word.
+
+    Raises:
+        ConfigError: It is no key of an algorithm, or the package for it is not installed.
+    """
+    for name in algorithms:
+        try:
+            library.get_algorithm_by_name(name).prepare_key(key)
+        except (library.PyJWTError, NotImplementedError, ValueError, TypeError) as error:
+            raise ConfigError(f"JWT ({caller()}): the key is none for {name}: {error}") from None
 
 
 def _scopes(value: object) -> frozenset[str]:

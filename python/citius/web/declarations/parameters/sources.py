@@ -87,6 +87,8 @@ class Marker:
     def _mistake(self) -> str:
         """Why no request can bring such a value; empty if one can."""
         alias, pattern = self.alias, self.pattern
+        if self.source == "path" and self.default is not MISSING:
+            return f"a parameter of the path has no default, got {self.default!r}; add a route without it"
         if alias is not None:
             is_token = self.source not in ("header", "cookie") or re.fullmatch(TOKEN, alias)
             if not alias or not is_token:
@@ -200,6 +202,10 @@ class Depends:
     cached: bool = True
 
     def __post_init__(self) -> None:
+        if self.scope == "app" and not self.cached:
+            raise ConfigError(
+                f"Depends ({caller()}): a dependency with scope='app' is called once; drop cached=False"
+            )
         call: object = self.call
         if call is None:
             return

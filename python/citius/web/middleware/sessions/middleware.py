@@ -201,6 +201,11 @@ class SessionCookie:
     def __post_init__(self) -> None:
         if not is_token(self.name):
             raise ConfigError(f"expected a session cookie's name to be a token, got {self.name!r}")
+        if self.max_age_s < 1:
+            raise ConfigError(f"SessionCookie: max_age_s must be at least 1, got {self.max_age_s}")
+        if not self.path.startswith("/"):
+            # Browsers ignore such a path.
+            raise ConfigError(f"SessionCookie: path begins with a slash, got {self.path!r}")
         try:
             self._write(MutableHeaders([]), "", "http")
         except ValueError as error:
