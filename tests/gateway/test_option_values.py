@@ -10,7 +10,20 @@ from types import GenericAlias, SimpleNamespace
 from typing import Any
 
 import pytest
-from citius import App, Broadcast, ConfigError, Depends, FormLimits, OpenAPI, Query, http, pg, redis
+from citius import (
+    App,
+    Broadcast,
+    ConfigError,
+    Depends,
+    FormLimits,
+    FromPool,
+    OpenAPI,
+    Query,
+    event_stream,
+    http,
+    pg,
+    redis,
+)
 from citius import mcp as assistants
 from citius.cluster import Cluster, MemoryStore, SharedStore
 from citius.option_values import kinds_of, mistake
@@ -29,6 +42,7 @@ from citius.web.security import Basic
 
 app: Any = App()
 cluster: Any = Cluster()
+POOL = pg.Pool("postgres://a")
 
 
 def deny() -> None: ...
@@ -90,6 +104,9 @@ WRONG: list[tuple[Any, tuple[object, ...], dict[str, object], str]] = [
     (app.get, ("/",), {"form": {"files_max": 3}}, "a FormLimits or None"),
     (app.forward, ("/f", "http://a"), {"cache": True}, "an HTTPCache or None"),
     (app.forward, ("/f", "http://a"), {"timeout": "5"}, "a Timeout or a number"),
+    (FromPool, (POOL,), {"readonly": "no"}, "readonly= is True or False"),
+    (pg.Codec, (), {"type_name": 3}, "a text"),
+    (event_stream, ([],), {"heartbeat_s": "5"}, "a number or None"),
     (pg.Pool, (), {"dsn": "postgres://a", "on_notice": 3}, "a function or None"),
     (pg.Pool, (), {"dsn": "postgres://a", "codecs": ["hstore"]}, "a list"),
     (redis.Redis, (), {"cache": True}, "a ClientCache or None"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.pg.errors import ServerError
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     import enum
@@ -62,6 +63,7 @@ _FIRST_WITH_MULTIRANGES = 14
 _NO_CATALOG = {"42P01", "42703", "42883", "42601", "42501", "0A000"}
 
 
+@known_options
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[_T]):
     """How values of a type of the database become objects, and objects values.

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator  # noqa: TC003 - the signature is rea
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
+from citius import option_values
 from citius.errors import ConfigError
 from citius.unknown_options import caller, refuse_unknown
 from citius.web.declarations.parameters.sources import Depends
@@ -68,12 +69,16 @@ def _check_options(pool: Pool, options: dict[str, object]) -> None:
         ConfigError: An option, or its value.
     """
     try:
-        parameters = inspect.signature(pool.transaction).parameters.values()
+        parameters = list(inspect.signature(pool.transaction).parameters.values())
     except (TypeError, ValueError):
         return  # some functions in C do not tell
     if not any(one.kind is one.VAR_KEYWORD for one in parameters):
         known = {one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY}
         refuse_unknown("FromPool", options, known)
+    for one in parameters:
+        kinds = option_values.kinds_of(one.name, one.annotation) if one.name in options else []
+        if mistake := option_values.mistake(one.name, options.get(one.name), kinds):
+            raise ConfigError(f"FromPool ({caller()}): {mistake}")
     isolation = options.get("isolation")
     if isolation is not None and isolation not in _ISOLATIONS:
         raise ConfigError(

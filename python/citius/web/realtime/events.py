@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from citius._core import Request, Response
 from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
+from citius.unknown_options import with_known_options
 from citius.web.declarations import codecs
 from citius.web.declarations.parameters.unread_markers import refuse_unread_markers
 from citius.web.declarations.type_kinds import is_async
@@ -99,6 +100,7 @@ def encode_event(event: object) -> bytes:
     return (event if isinstance(event, Event) else Event(event)).encode()
 
 
+@with_known_options
 def event_stream(
     source: AsyncIterable[object] | Iterable[object],
     *,
@@ -201,6 +203,7 @@ class EventStream(Fed):
         on_close: Called on the loop's thread when the client has left, or the stream was closed.
     """
 
+    @with_known_options
     def __init__(
         self,
         *,
