@@ -159,6 +159,20 @@ def _parts(annotation: str) -> list[str]:
     return [part.strip() for part in found]
 
 
+def fitting_types(kinds: list[Kind]) -> frozenset[type]:
+    """Types of which every value fits, numbers that are above zero: most values are of one of them."""
+    described = {kind.described for kind in kinds}
+    simple: tuple[tuple[str, type], ...] = (
+        ("str", str), ("bool", bool), ("None", type(None)), ("bytes", bytes),
+    )  # fmt: skip
+    found: set[type] = {of for name, of in simple if _SIMPLE[name].described in described}
+    if _SIMPLE["float"].described in described:
+        found |= {int, float}
+    elif _SIMPLE["int"].described in described:
+        found.add(int)
+    return frozenset(found)
+
+
 def mistake(name: str, value: object, kinds: list[Kind]) -> str:
     """Why an option cannot have this value; empty if it can."""
     if not kinds:

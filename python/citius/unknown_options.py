@@ -323,7 +323,7 @@ class _Values:
 
     def __init__(self, annotations: Mapping[str, Any]) -> None:
         self._annotations = annotations
-        self._kinds: dict[str, list[option_values.Kind]] = {}
+        self._known: dict[str, tuple[list[option_values.Kind], frozenset[type]]] = {}
 
     def check(self, what: str, given: Iterable[tuple[str, object]]) -> None:
         """Refuse what an option cannot be.
@@ -331,10 +331,19 @@ class _Values:
         Raises:
             ConfigError: There is one; the message has the caller's file and line.
         """
+        known = self._known
         for name, value in given:
-            kinds = self._kinds.get(name)
-            if kinds is None:
-                kinds = option_values.kinds_of(name, self._annotations.get(name))
-                self._kinds[name] = kinds
-            if kinds and (mistake := option_values.mistake(name, value, kinds)):
+            kinds, fitting = known.get(name) or self._read(name)
+            if not kinds:
+                continue
+            number: Any = value
+            of: type = type(value)
+            if of in fitting and ((of is not int and of is not float) or number > 0):
+                continue
+            if mistake := option_values.mistake(name, value, kinds):
                 raise ConfigError(f"{what} ({caller()}): {mistake}")
+
+    def _read(self, name: str) -> tuple[list[option_values.Kind], frozenset[type]]:
+        kinds = option_values.kinds_of(name, self._annotations.get(name))
+        self._known[name] = found = kinds, option_values.fitting_types(kinds)
+        return found
