@@ -320,7 +320,7 @@ def test_connections_above_the_limit_are_closed(serve_rpc) -> None:
         ("@app.rpc\ndef a(x, *more): pass", "a procedure takes either"),
         ("@app.rpc\ndef a(): pass\n@app.rpc('a')\ndef b(): pass", "two procedures are called 'a'"),
         ("@app.rpc('rpc.a')\ndef a(): pass", "belong to the protocols"),
-        ("@app.rpc(deadline_s=0)\ndef a(): pass", "a time above 0 s"),
+        ("@app.rpc(deadline_s=0)\ndef a(): pass", "deadline_s must be more than 0"),
         ("@app.rpc\ndef a(x: 'int | str | Missing'): pass", "cannot be resolved"),
         ("class Odd: __slots__ = ()\n@app.rpc\ndef a(x: Odd | int): pass", "msgspec cannot read"),
     ],
