@@ -9,9 +9,11 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from citius.databases import silent
 from citius.redis import ClientCache, Redis, RedisError, ServerError, WatchFailed, gather
 from redis_rig import SERVER, WAIT_S, Nodes, Server, free_port, until, wait_until
 
@@ -310,3 +312,54 @@ def test_a_loop_that_was_busy_takes_no_reply_for_late(own_server: Server) -> Non
                 assert await call is None
 
     asyncio.run(asyncio.wait_for(main(), WAIT_S))
+
+
+@pytest.mark.parametrize("is_named", [False, True], ids=["hosts", "addresses of a name"])
+def test_a_silent_server_costs_its_time_once(
+    own_server: Server, monkeypatch: pytest.MonkeyPatch, is_named: bool
+) -> None:
+    """Each new connection waited for the first of several servers, which took it and said nothing."""
+    monkeypatch.setattr(silent, "_since", {})
+    deaf = socket.create_server(("127.0.0.1", 0))
+    deaf.setblocking(False)
+    taken: list[socket.socket] = []
+
+    def count() -> int:
+        with suppress(BlockingIOError):
+            while True:
+                taken.append(deaf.accept()[0])
+        return len(taken)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        ports = (deaf.getsockname()[1], own_server.port)
+
+        async def getaddrinfo(_host: str, port: int, **_: object) -> list[Any]:
+            found = ports if is_named else (port,)
+            return [
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", one)) for one in found
+            ]
+
+        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo, raising=False)
+        hosts = "two.example" if is_named else ",".join(f"127.0.0.1:{port}" for port in ports)
+        if is_named:
+            # An attempt takes the first address that can be connected; the next attempt another one.
+            with pytest.raises(RedisError, match="no response"):
+                await Redis(f"redis://{hosts}", connect_timeout_s=0.3).open()
+        async with Redis(f"redis://{hosts}", connect_timeout_s=0.3) as redis:
+            assert count() == 1
+            # Each has a connection of its own.
+            waiting = [redis.blpop("q", timeout=30) for _ in range(3)]
+            waiters = [asyncio.ensure_future(one) for one in waiting]
+            while (await redis.info("clients"))["blocked_clients"] != "3":
+                pass
+            await redis.rpush("q", 1, 2, 3)
+            await asyncio.gather(*waiters)
+            assert count() == 1
+
+    try:
+        asyncio.run(asyncio.wait_for(main(), WAIT_S))
+    finally:
+        for one in (deaf, *taken):
+            one.close()

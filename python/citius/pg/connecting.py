@@ -7,9 +7,11 @@ import contextlib
 import random
 import socket
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from citius._core import ClientTls
+from citius.databases import silent
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.pg.errors import (
@@ -52,6 +54,10 @@ class Link:
     tls: ClientTls | None
 
 
+class _NoResponse(SessionLost):
+    """There is no response in time."""
+
+
 async def keep_trying(connect: Callable[[], Awaitable[None]], purpose: str) -> None:
     """Connect until it succeeds, after pauses that grow; the first failure is logged."""
     pause_s, is_told = _BACKOFF_FIRST_S, False
@@ -86,24 +92,37 @@ async def open_session(
     failures: list[PostgresError] = []
     for attributes in ("standby", "any") if wanted == "prefer-standby" else (wanted,):
         failures.clear()
-        for target in targets:
+        for target in silent.in_order(targets, lambda target: target.address):
             try:
                 addresses = await _addresses(target)
             except PostgresError as error:
                 failures.append(error)
+                _learn(target.address, error)
                 continue
-            for address in addresses:
+            for address in silent.in_order(addresses, itemgetter(3)):
                 try:
-                    made = await _open_with(core, types, target, address, attributes, on_closed)
-                    made.codecs = codecs
-                    return made
+                    session = await _open_with(core, types, target, address, attributes, on_closed)
                 except PostgresError as error:
                     if isinstance(error, ServerError) and error.sqlstate not in _NOT_NOW:
                         raise
                     failures.append(error)
+                    _learn(address[3], error)
+                    _learn(target.address, error)
+                else:
+                    silent.forget(address[3])
+                    silent.forget(target.address)
+                    return session
     if len(failures) == 1:
         raise failures[0]
     raise SessionLost("; ".join(map(str, failures)))
+
+
+def _learn(where: Any, failure: PostgresError) -> None:
+    """Try an address last for a while that is silent, and not one that says something."""
+    if isinstance(failure, _NoResponse):
+        silent.note(where)
+    else:
+        silent.forget(where)
 
 
 def refuse_other_texts(session: Session) -> None:
@@ -136,7 +155,7 @@ async def _open_with(
                 return session
     except TimeoutError:
         session.close()
-        raise SessionLost(f"{target}: no response within {target.connect_timeout_s:g} s") from None
+        raise _NoResponse(f"{target}: no response within {target.connect_timeout_s:g} s") from None
     except BaseException:
         session.close()
         raise
@@ -212,7 +231,7 @@ async def _open_as(
                 raise
             return session
     except TimeoutError:
-        raise SessionLost(f"{target}: no response within {target.connect_timeout_s:g} s") from None
+        raise _NoResponse(f"{target}: no response within {target.connect_timeout_s:g} s") from None
     except OSError as error:
         if isinstance(error, SessionLost):
             raise
@@ -282,7 +301,7 @@ async def _addresses(target: Target) -> list[Address]:
         async with asyncio.timeout(target.connect_timeout_s):
             found = await loop.getaddrinfo(*where, type=socket.SOCK_STREAM)
     except TimeoutError:
-        raise SessionLost(
+        raise _NoResponse(
             f"{target}: the name was not resolved within {target.connect_timeout_s:g} s"
         ) from None
     except OSError as error:

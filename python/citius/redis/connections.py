@@ -11,10 +11,11 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from citius.databases import silent
 from citius.errors import ConfigError
 from citius.observability import logging
 from citius.redis.errors import ConnectionLost, RedisError
-from citius.redis.homes import Promise, no_response
+from citius.redis.homes import NoResponse, Promise, no_response
 from citius.redis.links import Link
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class Connections:
     async def _open_once(self, node: int, kind: Kind, **options: Any) -> Link:
         failure: RedisError | None = None
         targets = await self.locate(node)
-        for target in targets:
+        for target in silent.in_order(targets, lambda target: target.addresses[0]):
             try:
                 link = await self.open_at(target, kind, node, **options)
             except RedisError as error:
@@ -245,8 +246,14 @@ class Connections:
 
     async def open_at(self, target: Target, kind: Kind, node: int = 0, **options: Any) -> Link:
         """A connection to the first address of a target."""
-        made = await self.home.connect(target.addresses[0], self._connect_timeout_s)
+        address = target.addresses[0]
         try:
+            made = await self.home.connect(address, self._connect_timeout_s)
+        except NoResponse:
+            silent.note(address)
+            raise
+        try:
+            peer = made.getpeername()
             link = Link(
                 self.home, self.core, made, target, kind, node=node,
                 is_tracking=self._is_tracking and kind == "shared",
@@ -257,7 +264,15 @@ class Connections:
             raise
         self._by_core[id(link.core)] = link
         self._lost[link] = Promise(self.home)
-        await link.open(self._connect_timeout_s)
+        try:
+            await link.open(self._connect_timeout_s)
+        except NoResponse:
+            # A name has another address, maybe.
+            silent.note(peer)
+            silent.note(address)
+            raise
+        silent.forget(peer)
+        silent.forget(address)
         return link
 
     def _ended(self, link: Link, error: BaseException) -> None:

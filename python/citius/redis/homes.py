@@ -13,6 +13,7 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from citius.databases import silent
 from citius.go import chan
 from citius.process import homes
 from citius.process.homes import tune
@@ -97,7 +98,7 @@ class LoopHome(homes.LoopHome):
                 return await self._connect(socket.AF_UNIX, address.path, timeout_s)
             async with asyncio.timeout(timeout_s):
                 found = await self._loop.getaddrinfo(*address[:2], type=socket.SOCK_STREAM)
-            for family, _, _, _, where in found:
+            for family, _, _, _, where in silent.in_order(found, lambda one: one[4]):
                 try:
                     return await self._connect(family, where, timeout_s)
                 except OSError as error:
@@ -115,6 +116,10 @@ class LoopHome(homes.LoopHome):
             async with asyncio.timeout(timeout_s):
                 await self._loop.sock_connect(made, where)
             tune(made)
+        except TimeoutError:
+            silent.note(where)
+            made.close()
+            raise
         except BaseException:
             made.close()
             raise
@@ -146,7 +151,7 @@ class HubHome(homes.HubHome):
                 with Timeout(timeout_s):
                     said = cooperative.getaddrinfo(*address[:2], type=socket.SOCK_STREAM)
                 found = [(one[0], one[4]) for one in said]
-            for family, where in found:
+            for family, where in silent.in_order(found, lambda one: one[1]):
                 try:
                     return self._connect(family, where, timeout_s)
                 except OSError as error:
@@ -167,6 +172,10 @@ class HubHome(homes.HubHome):
                 made.connect(where)
             made.setblocking(False)
             tune(made)
+        except TimeoutError:
+            silent.note(where)
+            made.close()
+            raise
         except BaseException:
             made.close()
             raise
@@ -227,6 +236,10 @@ class Promise(Generic[_T]):
         return self._value
 
 
-def no_response(address: Address, timeout_s: float) -> ConnectionLost:
+class NoResponse(ConnectionLost):
+    """A connection is not there in time."""
+
+
+def no_response(address: Address, timeout_s: float) -> NoResponse:
     """The error of a connection that is not there in time."""
-    return ConnectionLost(f"{address}: no response within {timeout_s:g} s")
+    return NoResponse(f"{address}: no response within {timeout_s:g} s")
