@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from citius.errors import ConfigError
 from citius.http.gateway import HTTPCache
 from citius.http.gateway.caching import directives, lifetime_s
+from citius.http.gateway.entries import Entry, Key
+from citius.http.gateway.stores import CHANGED_MAX, Mark
 from gateway_rig import Cached, Origin, date
 from h2peer import H2Peer
 from http_peer import Peer
 from rig import application, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 APP = application("caching_gateway_app")
@@ -430,3 +434,30 @@ def test_options_that_cannot_work() -> None:
         HTTPCache(bytes_max=10)
     with pytest.raises(ConfigError, match="name"):
         HTTPCache(name="a b")
+
+
+def stored_after(change: Callable[[HTTPCache, list[Key]], object], count: int = 1) -> int:
+    """How many responses are kept that come after a change, to requests from before it."""
+    cache, keys = HTTPCache(), [Key("a", "http", "h", f"/{number}") for number in range(2 * count)]
+    entry = Entry(200, [("cache-control", "max-age=100")], b"old", (), time.monotonic())
+    change(cache, keys)
+    for key in keys[:count]:
+        cache.store.keep(key, entry, Mark(), lambda: None)
+    return cache.stats()["entries"]
+
+
+def test_no_change_is_forgotten() -> None:
+    """A response from before the change of its URL was kept if 1000 other URLs changed in between."""
+
+    def all_of(cache: HTTPCache, keys: list[Key]) -> None:
+        asyncio.run(cache.store.invalidate(keys))
+
+    def others(cache: HTTPCache, keys: list[Key]) -> None:
+        asyncio.run(cache.store.invalidate(keys[len(keys) // 2 :]))
+
+    assert stored_after(all_of, CHANGED_MAX) == 0
+    assert stored_after(others, CHANGED_MAX) == CHANGED_MAX
+
+
+def test_what_is_on_its_way_is_not_kept_after_clear() -> None:
+    assert stored_after(lambda cache, _: cache.clear()) == 0

@@ -5,6 +5,7 @@ Tests: ``tests/http/gateway/test_caching.py``.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -18,7 +19,7 @@ VARIANTS_MAX: Final = 16
 """Responses for one URL that differ by ``Vary``. Exceeded: the oldest is dropped, in Redis all of the URL."""
 CHANGED_MAX: Final = 1000
 """URLs of which it is known when they were invalidated, or that they are to be, while Redis is away.
-Exceeded: the oldest is forgotten."""
+Exceeded: the oldest is forgotten; in memory no response to a request from before that is kept."""
 COLLAPSED_S: Final = 10.0
 """How long a request waits for the same one before it."""
 
@@ -78,6 +79,8 @@ class MemoryResponses:
         self._entries: OrderedDict[Key, list[Entry]] = OrderedDict()
         self._changed: OrderedDict[Key, float] = OrderedDict()
         """When URLs were invalidated: a response to a request before is out of date when it comes."""
+        self._changed_some = -math.inf
+        """When one was invalidated of which that is forgotten: it may be any."""
         self._bytes = 0
 
     def stats(self) -> dict[str, int]:
@@ -91,6 +94,7 @@ class MemoryResponses:
         """Drop all responses."""
         self._entries.clear()
         self._bytes = 0
+        self._changed_some = time.monotonic()
 
     async def find(self, key: Key, fields: Lines) -> Found:
         """The latest response whose ``Vary`` this request meets."""
@@ -103,7 +107,7 @@ class MemoryResponses:
 
     def keep(self, key: Key, entry: Entry, mark: Mark, over: Callable[[], None]) -> None:
         """Keep a response in place of others for the same requests."""
-        if self._changed.get(key, entry.begun - 1) < entry.begun:
+        if max(self._changed.get(key, -math.inf), self._changed_some) < entry.begun:
             self._keep(key, entry)
         over()
 
@@ -130,7 +134,7 @@ class MemoryResponses:
             self._changed[key] = time.monotonic()
             self._changed.move_to_end(key)
             if len(self._changed) > CHANGED_MAX:
-                self._changed.popitem(last=False)
+                self._changed_some = max(self._changed_some, self._changed.popitem(last=False)[1])
 
     def _drop(self, variants: list[Entry], one: Entry) -> None:
         variants.remove(one)
