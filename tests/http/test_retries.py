@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from citius.errors import ConfigError, ServiceUnavailable
@@ -348,3 +349,47 @@ def test_values_that_cannot_work() -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigError):
             make()  # pyright: ignore
+
+
+async def never(*_: object) -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"auth": never},
+        {"event_hooks": {"request": [never]}},
+        {"event_hooks": {"response": [never]}},
+    ],
+    ids=["auth", "request hook", "response hook"],
+)
+async def test_the_whole_time_holds_in_code_of_the_application(
+    mock: MockTransport, options: dict[str, Any]
+) -> None:
+    mock.add("*", "*")
+    async with asyncio.timeout(10):
+        client = Client("http://a", transport=mock, timeout=Timeout(60, total=0.05), **options)
+        with pytest.raises(TotalTimeout, match="http://a: the whole request"):
+            await client.get("/")
+        client = Client("http://a", transport=mock, timeout=Timeout(60), **options)
+        with deadline(0.05), pytest.raises(TotalTimeout):
+            await client.get("/")
+
+
+@pytest.mark.parametrize("pool_s", [60, None])
+async def test_the_whole_time_holds_while_a_slot_is_waited_for(
+    mock: MockTransport, pool_s: float | None
+) -> None:
+    mock.add("*", "*", content=[b"a", b"b"])
+    timeout = Timeout(60, pool=pool_s, total=0.05)
+    client = Client(
+        "http://a", transport=mock, limits=Limits(requests_per_origin_max=1), timeout=timeout
+    )
+    async with asyncio.timeout(10), client.stream("GET", "/", timeout=None) as response:
+        with pytest.raises(TotalTimeout):
+            await client.get("/")
+        with pytest.raises(PoolTimeout):
+            await client.get("/", timeout=Timeout(60, pool=0.01, total=60))
+        assert await response.read() == b"ab"
+    assert (await client.get("/")).status_code == 200

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from citius.http import (
@@ -19,6 +21,7 @@ from citius.http import (
     Timeout,
     TooLarge,
     TotalTimeout,
+    deadline,
 )
 from http_peer import OK, Peer, Talk, answering
 
@@ -197,3 +200,44 @@ async def test_many_clients_that_leave_cost_no_place() -> None:
             assert {one.content for one in results} == {b"ok"}
             assert client.stats()["open"] <= 10
             assert client.stats()["waiting"] == 0
+
+
+def first_piece_only(leave: threading.Event) -> Callable[[Talk], None]:
+    def act(talk: Talk) -> None:
+        talk.request()
+        talk.say(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nx")
+        leave.wait(10)
+
+    return act
+
+
+@pytest.mark.parametrize("by", ["total", "deadline"])
+async def test_the_whole_time_holds_for_streamed_content(by: str) -> None:
+    """It ended with the head: a peer that sends a byte at a time kept its caller for ever."""
+    leave = threading.Event()
+    with Peer(first_piece_only(leave)) as peer:
+        limit = Timeout(60, total=0.2 if by == "total" else None)
+        async with Client(f"http://127.0.0.1:{peer.port}", timeout=limit) as client:
+            with deadline(0.2 if by == "deadline" else 60):
+                async with asyncio.timeout(10), client.stream("GET", "/") as response:
+                    with pytest.raises(TotalTimeout, match="the whole request"):
+                        await response.read()
+            leave.set()
+
+
+def test_the_whole_time_holds_for_streamed_content_in_threads() -> None:
+    """Before each piece: one that does not come has the time of ``read``."""
+
+    def act(talk: Talk) -> None:
+        talk.request()
+        talk.say(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
+        with suppress(OSError):
+            for _ in range(1000):
+                talk.say(b"x")
+                time.sleep(0.01)  # a peer that takes its time
+
+    with Peer(act) as peer:
+        client = Client(f"http://127.0.0.1:{peer.port}", timeout=Timeout(60, total=0.2))
+        with client.sync.stream("GET", "/") as response, pytest.raises(TotalTimeout):
+            response.read()
+        client.sync.close()

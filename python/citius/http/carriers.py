@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from citius.http.base import waited
 from citius.http.bodies import EMPTY
@@ -18,7 +18,7 @@ from citius.http.errors import RequestError, TotalTimeout
 from citius.http.response import StreamedResponse, SyncStreamedResponse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Generator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 
     from citius._core import ClientMetrics
     from citius.http.auth import Auth
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from citius.http.options import Deadlines, Timeout
     from citius.http.request import Request
     from citius.http.retries import Breaker, Slots
+
+_T = TypeVar("_T")
 
 _deadline: contextvars.ContextVar[float | None] = contextvars.ContextVar("deadline", default=None)
 
@@ -90,6 +92,23 @@ class Call:
             raise self.timed_out()
         return (*self.timeout.deadlines[:4], left_s)
 
+    async def within(self, work: Awaitable[_T]) -> _T:
+        """What is awaited on a loop, unless the time of the call is over before.
+
+        Raises:
+            TotalTimeout: It is.
+        """
+        if self.end_at is None:
+            return await work
+        block = asyncio.timeout(self.end_at - time.monotonic())
+        try:
+            async with block:
+                return await work
+        except TimeoutError:
+            if block.expired():
+                raise self.timed_out() from None
+            raise
+
     def timed_out(self) -> TotalTimeout:
         """The exception for a call whose time is over."""
         after_s = time.monotonic() - self.started_at
@@ -98,6 +117,33 @@ class Call:
         )
         error.origin, error.after_s = self.origin, after_s
         return error
+
+
+class BoundedReply:
+    """The reply to a call that has to end at a time: its content, too.
+
+    In a thread that is looked at before each piece; the next one has the time of ``read``.
+    """
+
+    def __init__(self, reply: Reply, call: Call) -> None:
+        self._reply, self._call = reply, call
+        self.close = reply.close
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reply, name)
+
+    def read(self) -> Any:
+        """The next piece of the content."""
+        return self._call.within(self._reply.read())
+
+
+class BoundedSyncReply(BoundedReply):
+    """The same in a thread."""
+
+    def read(self) -> Any:
+        """The next piece of the content."""
+        self._call.deadlines()
+        return self._reply.read()
 
 
 class Origin:
@@ -128,11 +174,16 @@ class Carrier:
     """How a loop waits."""
 
     is_sync = False
+    bounded: type[BoundedReply] = BoundedReply
     streamed: type[StreamedResponse] | type[SyncStreamedResponse] = StreamedResponse
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(seconds)
+
+    async def within(self, call: Call, work: Awaitable[_T]) -> _T:
+        """What code of the application gives, in the time of the call."""
+        return await call.within(work)
 
     async def acquire(self, slots: Slots, timeout_s: float | None) -> None:
         """Wait for a slot."""
@@ -210,11 +261,16 @@ class SyncCarrier(Carrier):
     """How a thread waits."""
 
     is_sync = True
+    bounded = BoundedSyncReply
     streamed = SyncStreamedResponse
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         time.sleep(seconds)
+
+    async def within(self, call: Call, work: Awaitable[_T]) -> _T:
+        """What code of the application gives; a thread that is in it cannot be stopped."""
+        return await work
 
     async def acquire(self, slots: Slots, timeout_s: float | None) -> None:
         """Wait for a slot."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from citius.http.carriers import Call, Carrier, Opened
     from citius.http.cookies import CookieJar
     from citius.http.gateway.forwarding import Forwarder
-    from citius.http.options import CircuitBreaker, Hedge, Limits, Retry, Timeout
+    from citius.http.options import CircuitBreaker, Deadlines, Hedge, Limits, Retry, Timeout
     from citius.http.urls import URL
 
     Hook = Callable[[Any], object]
@@ -151,7 +151,7 @@ class Engine:
             first, response.history = None, history
             try:
                 for hook in self._on_response:
-                    await _called(hook, response)
+                    await carrier.within(call, _called(hook, response))
                 target = self._redirect_of(response, call)
             except BaseException:
                 _leave(response)
@@ -192,16 +192,18 @@ class Engine:
         self, carrier: Carrier, opened: Opened, request: Request, call: Call, auth: Auth | None
     ) -> Any:
         for hook in self._on_request:
-            await _called(hook, request)
+            await carrier.within(call, _called(hook, request))
         if auth is None:
             return await self._repeated(carrier, opened, request, call)
         before = set(request.headers.multi_items())
-        await auth.prepare(request)
+        await carrier.within(call, auth.prepare(request))
         flow = auth.flow(request)
         try:
             step = next(flow)
             while True:
-                request = await step.request() if isinstance(step, Renewal) else step
+                if isinstance(step, Renewal):
+                    step = await carrier.within(call, step.request())
+                request = step
                 # What authentication has added is for this origin, whatever its name.
                 added = {
                     name
@@ -281,7 +283,7 @@ class Engine:
         reply: Reply | None = None
         try:
             if slots is not None:
-                await carrier.acquire(slots, deadlines[3])
+                await acquired(carrier, slots, call, deadlines)
                 has_slot = True
                 deadlines = call.deadlines()
             fields = self._fields(request)
@@ -290,7 +292,8 @@ class Engine:
             )
             status = reply.status
             if call.is_stream:
-                response = carrier.streamed(reply, request, self.limits.body_bytes_max)
+                told: Any = reply if call.end_at is None else carrier.bounded(reply, call)
+                response = carrier.streamed(told, request, self.limits.body_bytes_max)
                 if has_slot and slots is not None:
                     has_slot = False
                     on_close = _both(slots.release, on_close)
@@ -367,6 +370,17 @@ def _leave(response: Response) -> None:
 
 def _is_in_time(call: Call, wait_s: float) -> bool:
     return call.end_at is None or time.monotonic() + wait_s < call.end_at
+
+
+async def acquired(carrier: Carrier, slots: Slots, call: Call, deadlines: Deadlines) -> None:
+    """Wait for a slot, for as long as both limits allow."""
+    pool_s, total_s = deadlines[3], deadlines[4]
+    if total_s is None or (pool_s is not None and pool_s <= total_s):
+        return await carrier.acquire(slots, pool_s)
+    try:
+        await carrier.acquire(slots, total_s)
+    except PoolTimeout:
+        raise call.timed_out() from None
 
 
 async def _called(hook: Hook, what: object) -> None:

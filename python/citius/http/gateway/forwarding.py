@@ -25,8 +25,8 @@ from citius._core import (
 )
 from citius.errors import ConfigError, HTTPError
 from citius.http import urls
-from citius.http.carriers import Call
-from citius.http.engine import ended, trace_parent
+from citius.http.carriers import ON_LOOP, Call
+from citius.http.engine import acquired, ended, trace_parent
 from citius.http.errors import (
     CircuitOpen,
     ConnectError,
@@ -302,7 +302,7 @@ class Forwarder:
         failure: BaseException | None = None
         try:
             if origin.slots is not None:
-                await origin.slots.acquire(call.deadlines()[3])
+                await acquired(ON_LOOP, origin.slots, call, call.deadlines())
                 lease.slots = origin.slots
             deadlines = call.deadlines()
             transport: Any = opened.transport
