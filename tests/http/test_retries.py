@@ -351,6 +351,27 @@ def test_values_that_cannot_work() -> None:
             make()  # pyright: ignore
 
 
+def test_what_was_sent_before_a_breaker_opened_or_closed_says_nothing() -> None:
+    """The failures of slow requests that came in afterwards opened it again, and kept it open."""
+    now = [0.0]
+    breaker = Breaker(CircuitBreaker(failures=2, open_s=10), "http://a", lambda: now[0])
+    assert not breaker.enter()
+    slow = breaker.changes
+    for _ in range(2):
+        breaker.leave(breaker.enter(), None, ReadError("x"), breaker.changes)
+    now[0] = 9.0
+    breaker.leave(False, None, ReadError("x"), slow)
+    now[0] = 10.0
+    assert breaker.state == "half-open"
+    breaker.leave(False, 200, None, slow)
+    assert breaker.state == "half-open"
+    assert breaker.enter()
+    breaker.leave(True, 200, None, breaker.changes)
+    for _ in range(5):
+        breaker.leave(False, 503, None, slow)
+    assert breaker.state == "closed"
+
+
 async def never(*_: object) -> None:
     await asyncio.Event().wait()
 

@@ -276,6 +276,7 @@ class Engine:
         breaker, slots = origin.breaker, origin.slots
         deadlines = call.deadlines()
         is_probe = breaker.enter() if breaker is not None else False
+        since = 0 if breaker is None else breaker.changes
         status: int | None = None
         failure: BaseException | None = None
         has_slot = False
@@ -313,7 +314,7 @@ class Engine:
             if has_slot and slots is not None:
                 slots.release()
             if breaker is not None:
-                breaker.leave(is_probe, status, failure)
+                breaker.leave(is_probe, status, failure, since)
             if operation is not None and opened.metrics is not None:
                 ended(operation, opened.metrics, request.method, request.url, reply, failure)
 

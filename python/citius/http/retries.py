@@ -133,6 +133,8 @@ class Breaker:
         self.failures = 0
         """Of requests, since the last one that was none."""
         self._open_until: float | None = None
+        self.changes = 0
+        """How often it has opened or closed: what a request finds that was sent before counts no more."""
         self._probes = 0
         self.gate = CircuitGate()
         """What the extension knows of it."""
@@ -165,17 +167,30 @@ class Breaker:
             self._probes += 1
             return True
 
-    def leave(self, is_probe: bool, status: int | None, error: BaseException | None) -> None:
-        """The request is over: with a response, an error, or neither, because its caller has left."""
+    def leave(
+        self,
+        is_probe: bool,
+        status: int | None,
+        error: BaseException | None,
+        since: int | None = None,
+    ) -> None:
+        """The request is over: with a response, an error, or neither, because its caller has left.
+
+        ``since`` is what ``changes`` was when it was sent; one of before the last change counts for nothing.
+        """
         with self._lock:
             if is_probe:
                 self._probes -= 1
+            if since is not None and since != self.changes:
+                return
             if status is not None and status not in self.statuses:
+                self.changes += self._open_until is not None
                 self.failures, self._open_until = 0, None
             elif status is not None or _counts(error):
                 self.failures += 1
                 if is_probe or self.failures >= self._settings.failures:
                     self._open_until = self._now() + self._settings.open_s
+                    self.changes += 1
             self.gate.set(self._open_until is not None, self.failures > 0)
 
 

@@ -297,6 +297,7 @@ class Forwarder:
         origin: Origin = client.engine.origin(opened, url)
         call = Call(self._timeout, None, False, True, url.origin)
         is_probe = False if origin.breaker is None else origin.breaker.enter()
+        since = 0 if origin.breaker is None else origin.breaker.changes
         operation = None if opened.metrics is None else opened.metrics.begin()
         reply: Any = None
         failure: BaseException | None = None
@@ -324,7 +325,7 @@ class Forwarder:
         finally:
             status = None if reply is None else reply.status
             if origin.breaker is not None:
-                origin.breaker.leave(is_probe, status, failure)
+                origin.breaker.leave(is_probe, status, failure, since)
             if operation is not None and opened.metrics is not None:
                 ended(operation, opened.metrics, method, _whole(url, target), reply, failure)
 
