@@ -301,6 +301,81 @@ def test_a_ping_of_sqlalchemy_has_a_deadline(server: Server) -> None:
     run(main())
 
 
+def of_two(proxy: Proxy, server: Server, wanted: str) -> str:
+    return (
+        f"host=127.0.0.1,{server.directory} port={proxy._port},{server.port} user={server.user} "
+        f"dbname=postgres sslmode=disable connect_timeout=1 target_session_attrs={wanted}"
+    )
+
+
+def test_a_silent_server_is_left_when_another_one_has_its_place(server: Server) -> None:
+    """A primary that hangs kept its sessions for a minute while its standby had been promoted."""
+
+    async def main() -> None:
+        async with (
+            Proxy(server) as proxy,
+            pg.Pool(of_two(proxy, server, "read-write"), size=2) as pool,
+        ):
+            assert await pool.fetch_value("SELECT 1") == 1
+            proxy.swallows_all = True
+            async with asyncio.timeout(30):
+                with pytest.raises(pg.StatementLost, match="another server has its place"):
+                    await pool.fetch("SELECT 1")
+                assert await pool.fetch_value("SELECT 2") == 2
+
+    run(main())
+
+
+def test_a_silent_server_is_not_left_for_any_other(server: Server) -> None:
+    """It may be a standby, which takes no changes."""
+
+    async def main() -> None:
+        async with Proxy(server) as proxy, pg.Pool(of_two(proxy, server, "any"), size=1) as pool:
+            before = pool.open_sessions
+            assert await pool.fetch_value("SELECT 1") == 1
+            proxy.swallows_all = True
+            await asyncio.sleep(3)  # longer than it takes to find another one
+            assert pool.open_sessions == before
+
+    run(main())
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_statement_of_sqlalchemy_fails_when_its_session_is_gone(
+    server: Server, hosts: int
+) -> None:
+    """It waited for ever: nothing looked at sessions of engines."""
+
+    async def main() -> None:
+        async with Proxy(server) as proxy:
+            host, port = "127.0.0.1", str(proxy._port)
+            if hosts == 2:
+                host, port = f"{host},{server.directory}", f"{port},{server.port}"
+            engine = create_async_engine(
+                f"postgresql+citius://{server.user}@/postgres?host={host}&port={port}"
+                "&sslmode=disable&connect_timeout=1&target_session_attrs=read-write",
+                pool_size=1,
+                max_overflow=0,
+            )
+            async with engine.connect() as connection:
+                assert await connection.scalar(text("SELECT 'slept' FROM pg_sleep(2)")) == "slept"
+            async with asyncio.timeout(30):
+                async with engine.connect() as connection:
+                    await connection.scalar(text("SELECT 1"))
+                    if hosts == 2:
+                        proxy.swallows_all = True
+                    else:
+                        proxy.deaf_to = {1}
+                    with pytest.raises(OperationalError) as caught:
+                        await connection.scalar(text("SELECT 1"))
+                    assert caught.value.connection_invalidated
+                async with engine.connect() as connection:
+                    assert await connection.scalar(text("SELECT 2")) == 2
+            await engine.dispose()
+
+    run(main())
+
+
 async def ask(pool: pg.Pool) -> int:
     return await pool.fetch_value("SELECT pg_backend_pid()")
 

@@ -5,6 +5,7 @@ no result for long, the server is asked by another connection: a session that th
 more, or that it has nothing to do for, is closed, and what waits on it fails with ``StatementLost``. So does
 a COPY in which both sides wait: the server for what was sent to it, or for what it has sent to be read.
 While the server responds to no connection, sessions are kept for ``SILENT_MAX_S``: it may stand still only.
+They are closed before that if another server of the same DSN is what ``target_session_attrs`` asks for.
 Tests: ``tests/pg/test_heartbeat.py``.
 """
 
@@ -13,13 +14,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from citius.pg.connecting import open_at
+from citius.databases import silent
+from citius.errors import ConfigError
+from citius.pg.connecting import open_at, open_session
 from citius.pg.errors import PostgresError
 
 if TYPE_CHECKING:
-    from citius.pg.pool import Pool
+    from collections.abc import Coroutine, Sequence
+
+    from citius._core import PgPool, PgTypes
+    from citius.pg.dsn import Target
     from citius.pg.session import Session
 
 # After how long without a sign of life one is asked for, and how long it may take.
@@ -45,11 +51,37 @@ class _Silence:
     """When the server is asked by another connection."""
 
 
-class Heartbeat:
-    """That of one pool, on its loop."""
+class Watched(Protocol):
+    """Sessions that are watched: those of a pool, or of an engine of SQLAlchemy."""
 
-    def __init__(self, pool: Pool, loop: asyncio.AbstractEventLoop) -> None:
-        self._pool, self._loop = pool, loop
+    targets: list[Target]
+    types: PgTypes
+
+    @property
+    def core(self) -> PgPool:
+        """What statements of the heartbeat's own are executed by."""
+        ...
+
+    @property
+    def open_sessions(self) -> list[Session]:
+        """The sessions."""
+        ...
+
+    def spawn(self, coroutine: Coroutine[object, None, None]) -> None:
+        """Step a coroutine until it ends."""
+
+
+class Heartbeat:
+    """That of one pool, on its loop.
+
+    Args:
+        asks_idle: Sessions that are idle are asked for a sign of life, too.
+    """
+
+    def __init__(
+        self, pool: Watched, loop: asyncio.AbstractEventLoop, *, asks_idle: bool = True
+    ) -> None:
+        self._pool, self._loop, self._asks_idle = pool, loop, asks_idle
         self._silences: dict[Session, _Silence] = {}
         self._doubted: set[Session] = set()
         self._beat_later()
@@ -77,7 +109,7 @@ class Heartbeat:
             if silent_s >= silence.doubt_s and session not in self._doubted:
                 self._doubted.add(session)
                 self._pool.spawn(self._find_out(session, silence, silent_s))
-        elif silent_s >= IDLE_S and not session.core.status:
+        elif self._asks_idle and silent_s >= IDLE_S and not session.core.status:
             with contextlib.suppress(PostgresError):
                 self._pool.core.script("", session.core).start()
             return _Silence((state[0], True, state[2]), now, DEAD_S)
@@ -96,11 +128,27 @@ class Heartbeat:
             silence.doubt_s = silent_s + IDLE_S
             if silent_s >= SILENT_MAX_S:
                 why = "and the server responds to no other connection"
+            elif await self._has_successor(session):
+                why = "and another server has its place"
         finally:
             self._doubted.discard(session)
         is_silent = (session.core.heard, session.copying) == before
         if why is not None and is_silent and session.core.load:
             session.give_up(f"nothing has come for {silent_s:.0f} s, {why}")
+
+    async def _has_successor(self, session: Session) -> bool:
+        """Whether another server than one that is silent is what is asked for."""
+        targets: Sequence[Target] = self._pool.targets
+        if targets[0].session_attributes == "any":
+            return False  # any server is, and a standby takes no changes
+        silent.note(session.address[3])
+        silent.note(session.target.address)
+        try:
+            probe = await open_session(self._pool.core, self._pool.types, targets, lambda _: None)
+        except (PostgresError, ConfigError):
+            return False
+        probe.close()
+        return probe.address != session.address
 
     async def _reason(self, session: Session) -> str | None:
         """Why a session has no future, as the server says to another one; ``None``: it is at work."""

@@ -28,6 +28,7 @@ from citius.pg import dsn as dsns
 from citius.pg.connecting import cancel, open_session, refuse_other_texts
 from citius.pg.errors import PostgresError, SessionLost
 from citius.pg.sqlalchemy import errors
+from citius.pg.sqlalchemy.watching import Watches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,6 +70,7 @@ class DBAPI:
         self.sessions: WeakSet[Session] = WeakSet()
         """Those that are open, for metrics."""
         self.types = PgTypes()
+        self.watches = Watches(self.types)
         self.schema_version = 0
         """How often tables or types were changed: each makes prepared statements of all sessions doubtful."""
 
@@ -141,6 +143,7 @@ async def _connect(dbapi: DBAPI, dsn: str, is_named: bool, keeps_changes: bool) 
         metrics.count("opened")
     connection = Connection(dbapi, core, session, keeps_changes)
     dbapi.sessions.add(session)
+    dbapi.watches.watch(session, targets)
     return connection
 
 
