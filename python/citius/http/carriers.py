@@ -60,7 +60,7 @@ class Call:
     """What was said for one call."""
 
     __slots__ = (
-        "auth", "end_at", "follow_redirects", "is_stream", "origin", "started_at", "timeout",
+        "auth", "block_end_at", "end_at", "follow_redirects", "is_stream", "origin", "started_at", "timeout",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +74,8 @@ class Call:
         self.timeout, self.auth, self.follow_redirects = timeout, auth, follow_redirects
         self.is_stream, self.origin = is_stream, origin
         self.started_at = time.monotonic()
-        self.end_at = _deadline.get()
+        self.block_end_at = self.end_at = _deadline.get()
+        """When the block of ``deadline`` ends, and when the call does: a stream has the first."""
         if timeout.total is not None:
             at = self.started_at + timeout.total
             self.end_at = at if self.end_at is None else min(at, self.end_at)
@@ -92,15 +93,15 @@ class Call:
             raise self.timed_out()
         return (*self.timeout.deadlines[:4], left_s)
 
-    async def within(self, work: Awaitable[_T]) -> _T:
+    async def within(self, end_at: float | None, work: Awaitable[_T]) -> _T:
         """What is awaited on a loop, unless the time of the call is over before.
 
         Raises:
             TotalTimeout: It is.
         """
-        if self.end_at is None:
+        if end_at is None:
             return await work
-        block = asyncio.timeout(self.end_at - time.monotonic())
+        block = asyncio.timeout(end_at - time.monotonic())
         try:
             async with block:
                 return await work
@@ -120,7 +121,7 @@ class Call:
 
 
 class BoundedReply:
-    """The reply to a call that has to end at a time: its content, too.
+    """The reply to a call in a block of ``deadline``, at whose end its content ends, too.
 
     In a thread that is looked at before each piece; the next one has the time of ``read``.
     """
@@ -134,7 +135,7 @@ class BoundedReply:
 
     def read(self) -> Any:
         """The next piece of the content."""
-        return self._call.within(self._reply.read())
+        return self._call.within(self._call.block_end_at, self._reply.read())
 
 
 class BoundedSyncReply(BoundedReply):
@@ -142,7 +143,9 @@ class BoundedSyncReply(BoundedReply):
 
     def read(self) -> Any:
         """The next piece of the content."""
-        self._call.deadlines()
+        end_at = self._call.block_end_at
+        if end_at is not None and end_at <= time.monotonic():
+            raise self._call.timed_out()
         return self._reply.read()
 
 
@@ -183,7 +186,7 @@ class Carrier:
 
     async def within(self, call: Call, work: Awaitable[_T]) -> _T:
         """What code of the application gives, in the time of the call."""
-        return await call.within(work)
+        return await call.within(call.end_at, work)
 
     async def acquire(self, slots: Slots, timeout_s: float | None) -> None:
         """Wait for a slot."""

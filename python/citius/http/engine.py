@@ -293,7 +293,7 @@ class Engine:
             )
             status = reply.status
             if call.is_stream:
-                told: Any = reply if call.end_at is None else carrier.bounded(reply, call)
+                told: Any = reply if call.block_end_at is None else carrier.bounded(reply, call)
                 response = carrier.streamed(told, request, self.limits.body_bytes_max)
                 if has_slot and slots is not None:
                     has_slot = False
