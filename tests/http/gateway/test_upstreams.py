@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from citius.errors import ConfigError
-from citius.http import Client
+from citius.http import Client, Limits, PoolTimeout
 from citius.http.gateway import Checks, Upstreams
-from http_peer import Talk, answering
+from http_peer import OK, Peer, Talk, answering
 
 
 def named(name: bytes):
@@ -83,6 +87,72 @@ def test_checks(gateway) -> None:
     is_well.set()
     before.server.wait_for_log("passes its checks")
     assert set(bodies(before.server, ["/checked/x"] * 4)) == {b"a", b"b"}
+
+
+async def checked(
+    act: Callable[[Talk], object], until: Callable[[Upstreams, Client], Awaitable[None]]
+) -> bool:
+    """Whether a server is still taken for up when ``until`` has ended."""
+    with Peer(act) as peer:
+        client = Client(
+            timeout=20, trust_env=False, limits=Limits(connections_per_origin_max=1), http2=False
+        )
+        url = f"http://127.0.0.1:{peer.port}"
+        checks = Checks("/health", every_s=0.01, timeout_s=0.2, failures=2)
+        servers = Upstreams([url], client=client, checks=checks)
+        async with asyncio.timeout(20), client, servers.lifespan(None):
+            await until(servers, client)
+            return servers.servers[0].state.is_up
+
+
+async def test_a_check_that_does_not_end_fails() -> None:
+    """An answer of a byte now and then kept a server in use, and its checks from ever being made again."""
+
+    def act(talk: Talk) -> None:
+        talk.request()
+        talk.say(b"HTTP/1.1 200 OK\r\ncontent-length: 10000\r\n\r\n")
+        while True:
+            talk.say(b"x")
+            time.sleep(0.02)  # a server that takes its time
+
+    async def until(servers: Upstreams, _client: Client) -> None:
+        while servers.servers[0].state.is_up:
+            await asyncio.sleep(0.01)  # a look at a condition
+
+    assert not await checked(act, until)
+
+
+async def test_a_server_that_is_busy_does_not_fail_its_checks() -> None:
+    """All connections that the client may have are in use: no check was made, and none has failed."""
+    is_done = threading.Event()
+
+    def act(talk: Talk) -> None:
+        while (got := talk.request()) is not None:
+            if "/long" in got[0]:
+                is_done.wait(20)
+            talk.say(OK)
+
+    waits: list[BaseException] = []
+
+    async def until(servers: Upstreams, client: Client) -> None:
+        url = servers.servers[0].url.origin
+        long = asyncio.ensure_future(client.get(f"{url}/long"))
+        get = client.get
+
+        async def noted(url: str, **options: Any) -> Any:
+            try:
+                return await get(url, **options)
+            except PoolTimeout as error:
+                waits.append(error)
+                raise
+
+        client.get = noted  # pyright: ignore[reportAttributeAccessIssue]
+        while len(waits) < 4:
+            await asyncio.sleep(0.01)  # a look at a condition
+        is_done.set()
+        await long
+
+    assert await checked(act, until)
 
 
 def test_choosing() -> None:

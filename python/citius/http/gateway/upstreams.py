@@ -16,7 +16,8 @@ from citius._core import ForwardServer, ForwardServers
 from citius.errors import ConfigError
 from citius.http import urls
 from citius.http.client import Client
-from citius.http.errors import InvalidURL, RequestError
+from citius.http.errors import InvalidURL, PoolTimeout, RequestError
+from citius.http.options import Timeout
 from citius.observability.logging import info, warning
 from citius.unknown_options import known_options
 from citius.web.declarations.checks import check_callback
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     Balance: TypeAlias = Literal["round_robin", "least_requests", "hash"]
 
+_POOL_PART: Final = 0.9
+"""How much of a check's time it may wait for a connection."""
 BALANCES: Final = ("round_robin", "least_requests", "hash")
 
 
@@ -41,7 +44,7 @@ class Checks:
     Args:
         path: What is asked for; a status below 400 is right.
         every_s: How often.
-        timeout_s: How long an answer may take.
+        timeout_s: How long an answer may take, to its last byte.
         failures: Failures in a row after which a server gets no requests.
         successes: Right answers in a row after which it gets them again.
     """
@@ -221,26 +224,36 @@ class Upstreams:
 
     async def _check(self, server: Server, checks: Checks) -> None:
         url = server.url.origin + checks.path
+        # A server whose connections are all in use is not asked: that says nothing of it.
+        timeout = Timeout(
+            checks.timeout_s, pool=_POOL_PART * checks.timeout_s, total=checks.timeout_s
+        )
         while True:
             try:
-                response = await self.client.get(url, timeout=checks.timeout_s)
+                response = await self.client.get(url, timeout=timeout)
                 why = "" if response.status_code < 400 else f"status {response.status_code}"
+            except PoolTimeout:
+                why = None
             except RequestError as error:
                 why = str(error)
-            if (not why) == server.state.is_up:
-                server.checked = 0
-            else:
-                server.checked += 1
-                if server.checked >= (checks.failures if why else checks.successes):
-                    server.state.is_up, server.checked = not why, 0
-                    if why:
-                        warning(
-                            f"{server.url.origin} fails its checks, and gets no requests: {why}"
-                        )
-                    else:
-                        server.state.answered()
-                        info(f"{server.url.origin} passes its checks, and gets requests again")
+            if why is not None:
+                self._checked(server, checks, why)
             await asyncio.sleep(checks.every_s)
+
+    def _checked(self, server: Server, checks: Checks, why: str) -> None:
+        """What a check has found: nothing, or why the server is not there."""
+        if (not why) == server.state.is_up:
+            server.checked = 0
+            return
+        server.checked += 1
+        if server.checked < (checks.failures if why else checks.successes):
+            return
+        server.state.is_up, server.checked = not why, 0
+        if why:
+            warning(f"{server.url.origin} fails its checks, and gets no requests: {why}")
+        else:
+            server.state.answered()
+            info(f"{server.url.origin} passes its checks, and gets requests again")
 
 
 def _is_name(text: str) -> bool:
