@@ -201,3 +201,48 @@ async def test_a_client_with_cookies(mock: MockTransport) -> None:
     assert mock.calls[-1].headers["cookie"] == "s=1; t=2"
     await client.get("/home", headers={"cookie": "own=1"})
     assert mock.calls[-1].headers["cookie"] == "own=1"
+
+
+async def test_cookies_of_the_application_are_credentials(mock: MockTransport) -> None:
+    """They went wherever a redirect led, and to any absolute URL in spite of ``base_url``."""
+    mock.add("*", "*")
+    mock.add("*", "http://a/away", MockReply(302, headers={"location": "http://b/in"}))
+    taken = MockReply(302, headers=[("location", "http://a/home"), ("set-cookie", "s=b's own")])
+    mock.add("*", "http://b/in", taken)
+
+    def sent() -> list[tuple[str, str | None]]:
+        calls = [(str(call.url), call.headers.get("cookie")) for call in mock.calls]
+        mock.calls.clear()
+        return calls
+
+    for base in ("", "http://a"):
+        client = Client(base, transport=mock, cookies={"s": "1"}, follow_redirects=True)
+        await client.get("http://a/away")
+        assert sent() == [("http://a/away", "s=1"), ("http://b/in", None), ("http://a/home", None)]
+        await client.get("http://a/home")
+        assert sent() == [("http://a/home", "s=1")]
+    await client.get("http://c/")
+    assert sent() == [("http://c/", None)]
+    # A client of no origin in particular has them for each that is called.
+    client = Client(transport=mock, cookies={"s": "1"})
+    await client.get("http://c/")
+    assert sent() == [("http://c/", "s=1")]
+    # What a server has set is its own, wherever a request comes from.
+    client = Client("http://a", transport=mock, cookies={"s": "1"})
+    await client.get("http://b/in")
+    await client.get("http://b/in")
+    assert sent() == [("http://b/in", None), ("http://b/in", "s=b's own")]
+
+
+async def test_the_query_of_a_client_is_for_its_origin(mock: MockTransport) -> None:
+    """A key of one service went to another one."""
+    mock.add("*", "*")
+    client = Client("http://a", transport=mock, params={"key": "secret"})
+    for url in ("/", "http://a/", "http://b/", "http://b/?x=1"):
+        await client.get(url)
+        await client.get(url, params={"own": "1"})
+    assert [call.url for call in mock.calls] == [
+        "http://a/?key=secret", "http://a/?key=secret&own=1", "http://a/?key=secret",
+        "http://a/?key=secret&own=1", "http://b/", "http://b/?own=1", "http://b/?x=1",
+        "http://b/?x=1&own=1",
+    ]  # fmt: skip

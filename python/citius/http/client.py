@@ -78,7 +78,7 @@ class Client:
     Args:
         base_url: What paths of requests are below. Credentials of the client go to its origin only.
         headers: Fields of every request.
-        params: Names and values for every query.
+        params: Names and values for every query; with a ``base_url`` for those of its origin.
         auth: ``(user name, password)``, ``Basic``, ``Bearer``, ``Digest``, ``Netrc``, or a function that
             gets the request.
         timeout: Seconds for each part of a request, or a ``Timeout``.
@@ -461,21 +461,23 @@ class Client:
         if not options.keys() <= _OPTIONS:
             refuse_unknown("a request", options, _OPTIONS)
         place = urls.joined(self._base, url)
+        engine = self.engine
+        is_foreign = engine.base_origin is not None and place.origin != engine.base_origin
         params = options.get("params")
+        # A key may be among the client's.
+        own = "" if is_foreign else self._params
         query = "&".join(
-            one for one in (self._params, urlencode(params) if params is not None else "") if one
+            one for one in (own, urlencode(params) if params is not None else "") if one
         )
         if query:
             place = place.with_query(query)
-        engine = self.engine
-        is_foreign = engine.base_origin is not None and place.origin != engine.base_origin
         headers = MutableHeaders(list(self._foreign if is_foreign else self._fields))
         given = options.get("headers")
         if given:
-            own = _checked(given)
-            for name in {name for name, _ in own}:
+            fields = _checked(given)
+            for name in {name for name, _ in fields}:
                 headers.pop(name, None)
-            for name, value in own:
+            for name, value in fields:
                 headers.add(name, value)
         body = EMPTY
         if not _IS_BODY.isdisjoint(options):
@@ -496,7 +498,9 @@ class Client:
             is_stream,
             place.origin,
         )
-        return Request(method, place, headers, body), call
+        request = Request(method, place, headers, body)
+        request.is_elsewhere = is_foreign
+        return request, call
 
 
 _JSON_FIELDS: Final = (("content-type", "application/json"),)

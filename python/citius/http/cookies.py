@@ -37,7 +37,7 @@ class Cookie:
     name: str
     value: str
     domain: str | None
-    """Hosts that get it; ``None``: all of them, for one that the application has set for no host."""
+    """Hosts that get it; ``None``: all that are called, for one that the application has set for no host."""
     path: str = "/"
     is_host_only: bool = True
     """Not hosts below the domain."""
@@ -64,7 +64,8 @@ class CookieJar(MutableMapping[str, str]):
     """The cookies of a client: a mapping of names and values.
 
     Args:
-        cookies: Names and values to begin with, sent to every host.
+        cookies: Names and values to begin with, sent to every host that is called: with a ``base_url`` to its
+            origin, and to none that a redirect leads to at another origin.
         is_public_suffix: Whether a domain is one under which others register theirs, such as ``co.uk``; for
             instance ``lambda domain: psl.publicsuffix(domain) == domain`` of the package publicsuffixlist.
             Without it a cookie is only kept for the host that has set it.
@@ -83,8 +84,12 @@ class CookieJar(MutableMapping[str, str]):
         for name, value in dict(cookies).items():
             self[name] = value
 
-    def receive(self, line: str, host: str, path: str, is_secure: bool) -> None:
+    def receive(
+        self, line: str, host: str, path: str, is_secure: bool, *, is_own: bool = True
+    ) -> None:
         """Take one ``Set-Cookie`` of a response to a request for ``path`` of ``host``.
+
+        ``is_own``: cookies that the application has set for no host are sent there.
 
         Bytes that are not UTF-8 are in ``line`` as by ``surrogateescape``: they are sent as they came.
         """
@@ -95,8 +100,8 @@ class CookieJar(MutableMapping[str, str]):
         with self._lock:
             if not is_secure and self._hides_secure(cookie):
                 return
-            # One that the application has set for all hosts gives way.
-            self._kept.pop((cookie.name, None, False, "/"), None)
+            if is_own:  # the application's own one gives way
+                self._kept.pop((cookie.name, None, False, "/"), None)
             self._number += 1
             before = self._kept.pop(key, None)
             cookie.number = self._number if before is None else before.number
@@ -173,15 +178,22 @@ class CookieJar(MutableMapping[str, str]):
         cookie.domain, cookie.is_host_only = domain, False
         return True
 
-    def header(self, host: str, path: str, is_secure: bool) -> str:
-        """``Cookie`` of a request; empty if there is none to be sent."""
+    def header(self, host: str, path: str, is_secure: bool, *, is_own: bool = True) -> str:
+        """``Cookie`` of a request; empty if there is none to be sent.
+
+        ``is_own``: credentials of the application are for its origin, and so are cookies for no host.
+        """
         if not self._kept:
             return ""
         now = time.time()
         with self._lock:
             for key in [k for k, c in self._kept.items() if c.expires_at and c.expires_at <= now]:
                 del self._kept[key]
-            sent = [one for one in self._kept.values() if one.is_for(host, path, is_secure)]
+            sent = [
+                one
+                for one in self._kept.values()
+                if (is_own or one.domain is not None) and one.is_for(host, path, is_secure)
+            ]
         # Longer paths first, then older ones (§5.8.3).
         sent.sort(key=lambda one: (-len(one.path), one.number))
         return "; ".join(f"{one.name}={one.value}" if one.name else one.value for one in sent)

@@ -303,7 +303,7 @@ class Engine:
             else:
                 response = Response(reply, request, self.limits.body_bytes_max)
             if self.jar is not None:
-                self._keep_cookies(self.jar, reply, request.url)
+                self._keep_cookies(self.jar, reply, request)
             return response
         except BaseException as error:
             failure = error
@@ -322,17 +322,19 @@ class Engine:
         fields = request.fields()
         if self.jar is not None and "cookie" not in request.headers:
             url = request.url
-            if line := self.jar.header(url.host, url.path, url.scheme == "https"):
+            is_own = not request.is_elsewhere
+            if line := self.jar.header(url.host, url.path, url.scheme == "https", is_own=is_own):
                 fields.append(("cookie", octets(line)))
         if self._is_tracing and (parent := trace_parent()) and "traceparent" not in request.headers:
             fields.append(("traceparent", parent))
         return fields
 
-    def _keep_cookies(self, jar: CookieJar, reply: Reply, url: URL) -> None:
+    def _keep_cookies(self, jar: CookieJar, reply: Reply, request: Request) -> None:
+        url, is_own = request.url, not request.is_elsewhere
         for name, value in reply.fields:
             if len(name) == 10 and name.lower() == b"set-cookie":
                 line = value.decode("utf-8", "surrogateescape")
-                jar.receive(line, url.host, url.path, url.scheme == "https")
+                jar.receive(line, url.host, url.path, url.scheme == "https", is_own=is_own)
 
     def auth_of(self, given: Any, url: URL) -> Auth | None:
         """What authenticates a call: what it says, its URL, or the client, which means its own origin."""
@@ -442,12 +444,14 @@ def redirected(request: Request, status: int, target: URL) -> Request:
     ):
         method, body = "GET", EMPTY
         fields = [(name, value) for name, value in fields if name not in _OF_CONTENT]
-    if not _is_same(request.url, target):
+    is_elsewhere = not _is_same(request.url, target)
+    if is_elsewhere:
         secret = CREDENTIALS | request.secrets
         fields = [(name, value) for name, value in fields if name not in secret]
     fields = [(name, value) for name, value in fields if name != "host"]
     made = Request(method, target, MutableHeaders(fields), body)
     made.secrets = request.secrets
+    made.is_elsewhere = request.is_elsewhere or is_elsewhere
     return made
 
 

@@ -24,7 +24,7 @@ class Request:
         headers: Its fields, without ``Host`` and those of framing.
     """
 
-    __slots__ = ("body", "headers", "method", "secrets", "url")
+    __slots__ = ("body", "headers", "is_elsewhere", "method", "secrets", "url")
 
     def __init__(
         self,
@@ -39,6 +39,8 @@ class Request:
         self.headers = MutableHeaders() if headers is None else headers
         self.secrets: frozenset[str] = frozenset()
         """Names of fields that are for this origin only, besides those whose names say it."""
+        self.is_elsewhere = False
+        """Credentials of the application are for another origin: that of ``base_url``, or of before."""
 
     @property
     def content(self) -> bytes | None:
