@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from citius import App
-from citius.cluster import Cluster, LockTaken, Stats
+from citius.cluster import Cluster, Lock, LockLost, LockTaken, Stats
 from citius.cluster.engines import EngineRefused
 from citius.cluster.outage import Asker, Away, Health
 from citius.cluster.patience import Patience
@@ -20,6 +21,7 @@ from citius.testing import AsyncClient
 from citius.web.middleware import RateLimit
 from engines_rig import Redis
 from nodes import client, run
+from virtual_time import VirtualLoop
 
 if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
@@ -208,3 +210,32 @@ def test_limits_hold_on_each_server_while_redis_is_away(redis: Redis) -> None:
             assert cluster.stats.limits_without_engine == 20
 
     asyncio.run(steps())
+
+
+def test_a_lock_whose_reply_comes_late_ends_before_that_of_the_engine() -> None:
+    """Its time was counted from the reply, the engine's from the question: two nodes could have it."""
+
+    class Slow:
+        is_renewed = True
+        taken_at = 0.0
+
+        async def take(self, name: str, token: bytes, ttl_s: float) -> int | None:
+            self.taken_at = asyncio.get_running_loop().time()
+            await asyncio.sleep(0.3)  # the reply is under way
+            return 1
+
+        async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
+            await asyncio.sleep(3600)  # the engine is away
+            return True
+
+        async def release(self, name: str, token: bytes) -> None: ...
+
+    async def steps() -> None:
+        store = Slow()
+        with pytest.raises(LockLost):
+            async with Lock(store, "one", ttl_s=1.0).hold():
+                await asyncio.sleep(3600)  # cancelled when the lock is lost
+        assert asyncio.get_running_loop().time() < store.taken_at + 1.0
+
+    with contextlib.closing(VirtualLoop()) as loop:
+        loop.run_until_complete(steps())

@@ -114,9 +114,10 @@ class Lock:
         try:
             # From before the first take: one whose reply is dropped by a cancellation goes back too.
             try:
-                held = Held(await self._take(token, wait_s))
+                fence, asked_at = await self._take(token, wait_s)
+                held = Held(fence)
                 if self._store.is_renewed:
-                    renewing = asyncio.ensure_future(self._renew(token, held, task))
+                    renewing = asyncio.ensure_future(self._renew(token, held, task, asked_at))
                 yield held
                 if held.is_lost:
                     # The block has ended its own cancellation.
@@ -138,11 +139,13 @@ class Lock:
                 task.uncancel()
             raise
 
-    async def _take(self, token: bytes, wait_s: float | None) -> int:
+    async def _take(self, token: bytes, wait_s: float | None) -> tuple[int, float]:
+        """The fence, and when the question was asked that got the lock."""
         loop = asyncio.get_running_loop()
         until = None if wait_s is None else loop.time() + wait_s
         pause_s = _LOOK_S
         while True:
+            asked_at = loop.time()
             try:
                 fence = await self._asker.ask(
                     lambda: self._store.take(self._name, token, self._ttl_s)
@@ -152,17 +155,19 @@ class Lock:
             else:
                 reason = "it is held elsewhere"
             if fence is not None:
-                return fence
+                return fence, asked_at
             if until is not None and loop.time() + pause_s > until:
                 raise LockTaken(f"lock {self._name!r}: {reason}", {"retry-after": "1"})
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, _LOOK_S_MAX)
 
-    async def _renew(self, token: bytes, held: Held, task: asyncio.Task[object]) -> None:
+    async def _renew(
+        self, token: bytes, held: Held, task: asyncio.Task[object], asked_at: float
+    ) -> None:
         """Renew until another node may have it; then cancel the block."""
         loop = asyncio.get_running_loop()
-        # From before the question, so that ours ends before the engine's.
-        ends_at = loop.time() + self._ttl_s
+        # From before the question, so that ours ends before the engine's, however late its reply was read.
+        ends_at = asked_at + self._ttl_s
         while True:
             left_s = ends_at - loop.time()
             await asyncio.sleep(max(0.0, min(self._ttl_s / 3, left_s - self._ttl_s / 10)))
