@@ -111,6 +111,7 @@ async def open_session(
                 else:
                     silent.forget(address[3])
                     silent.forget(target.address)
+                    session.codecs = codecs
                     return session
     if len(failures) == 1:
         raise failures[0]
