@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "python/citius"
 
 # An edge that is not here does not exist.
-BASE = {"_core", "coroutines", "errors", "records", "threads", "unknown_options"}
+BASE = {"_core", "coroutines", "errors", "option_values", "records", "threads", "unknown_options"}
 FOR_WEB = {"cluster", "go", "lazy", "observability", "process", "serial", "settings", "waiting"}
 MAY_IMPORT = {
     "coroutines": set[str](),
@@ -51,7 +51,8 @@ MAY_IMPORT = {
     "redis": BASE | {"databases", "go", "observability", "process", "serial"},
     "go": BASE | {"serial"},
     "serial": BASE,
-    "unknown_options": {"errors"},
+    "option_values": set[str](),
+    "unknown_options": {"errors", "option_values"},
     "waiting": BASE | {"serial"},
     "msgpack": BASE,
     "scaffold": BASE,
