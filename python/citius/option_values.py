@@ -28,7 +28,10 @@ SIGNED: Final = frozenset({"default", "gt", "ge", "lt", "le"})
 CHECKED: Final = frozenset({("pattern", "str"), ("dependencies", "Sequence[Depends]")})
 """Options with their annotations that are checked where they are read, by checks that say more."""
 
-SECRET: Final = frozenset({"password", "token", "secret", "key", "secrets", "keys"})
+SECRET: Final = frozenset({
+    "password", "token", "secret", "key", "secrets", "keys", "dsn", "url", "urls", "base_url", "proxy",
+    "headers", "auth", "cookies", "params", "cert", "address",
+})  # fmt: skip
 """Options whose value is not shown in messages."""
 
 

@@ -139,6 +139,9 @@ def test_secrets_are_not_shown() -> None:
         http.Basic(username="me", password=123456)  # type: ignore[arg-type]  # pyright: ignore
     assert "123456" not in str(raised.value)
     assert "password= is a text, got a int" in str(raised.value)
+    for make, name in ((pg.Pool, "dsn"), (http.Client, "base_url"), (redis.Redis, "url")):
+        with pytest.raises(ConfigError, match=f"{name}= is .*, got a bytes$"):
+            make(b"postgres://me:123456@a")  # type: ignore[arg-type]  # pyright: ignore
 
 
 RIGHT: list[tuple[str, list[object]]] = [
