@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 POSITIVE: Final = frozenset({
-    "ttl_s", "threads", "processes", "interpreters", "calls_max", "deadline_s", "multiple_of",
+    "ttl_s", "timeout", "threads", "processes", "interpreters", "calls_max", "deadline_s", "multiple_of",
 })  # fmt: skip
 """Options whose number is more than zero: with zero nothing would last, run or fit."""
 
