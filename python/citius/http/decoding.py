@@ -1,7 +1,9 @@
 """Content codings of responses: ``gzip``, ``deflate``, ``br``, ``zstd``, with bounded output.
 
 A decoder yields pieces of some 256 KiB, so that a small input cannot fill memory before it is noticed;
-``whole`` ends at ``limit`` bytes. Tests: ``tests/http/test_decoding.py``.
+``whole`` ends at ``limit`` bytes. What is not seen outside is bounded as well: what codings make for one
+another, and members without content, of which a small input may have millions.
+Tests: ``tests/http/test_decoding.py``.
 """
 
 from __future__ import annotations
@@ -24,8 +26,19 @@ CODINGS_MAX: Final = 3
 """Codings of one response, one over the other; more is no response but an attack."""
 
 
+MEMBER_BYTES: Final = 1024
+"""What a member (a frame of zstd) is counted as. Origin: it takes 5 µs."""
+HIDDEN_BYTES: Final = 16 << 20
+"""What is not seen outside may be so much, four times what is, and ``HIDDEN_RATIO`` times what came."""
+HIDDEN_RATIO: Final = 64
+"""More than a member of gzip is counted as for each of its 20 bytes."""
+
+
 class Decoder(Protocol):
     """Decodes one coding, piece by piece."""
+
+    members: int
+    """Members that have begun since that was set to 0."""
 
     def decode(self, data: bytes) -> Iterator[bytes]:
         """What ``data`` makes."""
@@ -45,6 +58,7 @@ class _Zlib:
 
     def __init__(self, coding: str) -> None:
         self._coding = coding
+        self.members = 0
         self._inner: Any = None  # a decompressor of zlib
         self._kept = b""
         """Bytes that do not say yet what follows: two begin a member."""
@@ -80,6 +94,7 @@ class _Zlib:
         elif data[0] & 15 != 8 or (data[0] << 8 | data[1]) % 31:
             window = -zlib.MAX_WBITS  # without zlib's header, as some send it
         self._inner = zlib.decompressobj(window)
+        self.members += 1
         return True
 
     def end(self) -> None:
@@ -91,6 +106,8 @@ class _Zlib:
 
 class _Brotli:
     """br, by the package brotli, 1.2 and later, which can bound its output."""
+
+    members = 0
 
     def __init__(self) -> None:
         brotli: Any = import_module("brotli")
@@ -123,6 +140,7 @@ class _Zstd:
 
     def __init__(self) -> None:
         module = _zstd_module()
+        self.members = 0
         self._module: Any = module
         self._inner: Any = module.ZstdDecompressor()
         self._has_begun = False
@@ -136,6 +154,7 @@ class _Zstd:
                     if not data:
                         return
                     self._inner = self._module.ZstdDecompressor()
+                    self.members += 1
                 piece = self._inner.decompress(data, PIECE_BYTES)
                 data = b""
                 if piece:
@@ -211,14 +230,64 @@ def decoders(coding: str) -> list[Decoder]:
     return made
 
 
-def decode(chain: list[Decoder], data: bytes) -> Iterator[bytes]:
-    """What ``data`` makes, through all decoders."""
-    if not chain:
-        yield data
-        return
-    for at in range(0, len(data), WINDOW_BYTES):
-        for piece in chain[0].decode(data[at : at + WINDOW_BYTES]):
-            yield from decode(chain[1:], piece)
+class Chain:
+    """The decoders of a ``Content-Encoding`` field, one behind the other.
+
+    Args:
+        coding: The field.
+
+    Raises:
+        DecodingError: A coding is not known, or there are too many.
+    """
+
+    def __init__(self, coding: str) -> None:
+        self._decoders = decoders(coding)
+        self._received = self._made = 0
+        self.hidden = 0
+        """What was made and not seen outside, in bytes: for another decoder, and members."""
+
+    def __bool__(self) -> bool:
+        return bool(self._decoders)
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        """What ``data`` makes, through all decoders.
+
+        Raises:
+            DecodingError: It is not in these codings, or there is next to nothing in them.
+        """
+        self._received += len(data)
+        for piece in self._through(0, data):
+            self._made += len(piece)
+            yield piece
+
+    def _through(self, at: int, data: bytes) -> Iterator[bytes]:
+        decoder = self._decoders[at]
+        for start in range(0, len(data), WINDOW_BYTES):
+            for piece in decoder.decode(data[start : start + WINDOW_BYTES]):
+                if at + 1 == len(self._decoders):
+                    yield piece
+                else:
+                    self._hide(len(piece))
+                    yield from self._through(at + 1, piece)
+            if members := decoder.members:
+                decoder.members = 0
+                self._hide(MEMBER_BYTES * members)
+
+    def _hide(self, size: int) -> None:
+        self.hidden += size
+        if self.hidden > HIDDEN_BYTES + 4 * self._made + HIDDEN_RATIO * self._received:
+            raise DecodingError(
+                f"{self._received} bytes are decoded to next to nothing, by way of {self.hidden}"
+            )
+
+    def end(self) -> None:
+        """The content ends here.
+
+        Raises:
+            DecodingError: It is not complete.
+        """
+        for one in self._decoders:
+            one.end()
 
 
 def whole(coding: str, data: bytes, limit: int) -> bytes:
@@ -228,19 +297,21 @@ def whole(coding: str, data: bytes, limit: int) -> bytes:
         DecodingError: It is not in this coding.
         TooLarge: It has more than ``limit`` bytes.
     """
-    chain = decoders(coding)
+    chain = Chain(coding)
     if not chain or not data:
         return data
     pieces: list[bytes] = []
     total = 0
-    for piece in decode(chain, data):
-        pieces.append(piece)
-        total += len(piece)
-        if total > limit:
+    for at in range(0, len(data), WINDOW_BYTES):
+        for piece in chain.decode(data[at : at + WINDOW_BYTES]):
+            pieces.append(piece)
+            total += len(piece)
+            if total > limit:
+                break
+        if total > limit or chain.hidden > limit + HIDDEN_BYTES:
             raise TooLarge(
                 f"the content of {len(data)} bytes has more than {limit} when it is decompressed "
                 "(Limits.body_bytes_max)"
             )
-    for one in chain:
-        one.end()
+    chain.end()
     return b"".join(pieces)

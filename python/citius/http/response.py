@@ -272,7 +272,7 @@ def charset_of(content_type: bytes | None) -> str:
 class _Streamed(Response):
     """What both kinds of streamed responses have."""
 
-    __slots__ = ("_chain", "_is_read", "_on_close")
+    __slots__ = ("_is_read", "_on_close")
 
     def __init__(
         self,
@@ -282,16 +282,15 @@ class _Streamed(Response):
         history: tuple[Response, ...] = (),
     ) -> None:
         super().__init__(reply, request, limit, history)
-        self._chain: list[decoding.Decoder] | None = None
         self._is_read = False
         self._on_close: Callable[[], None] | None = None
 
-    def _begin(self) -> list[decoding.Decoder]:
+    def _begin(self) -> decoding.Chain | None:
         if self._is_read:
             raise RuntimeError("the content of a streamed response is read once")
         self._is_read = True
         coding = _codings(self._reply)
-        return [] if coding is None else decoding.decoders(coding)
+        return None if coding is None else decoding.Chain(coding)
 
     def _body(self) -> bytes:
         raise RuntimeError(
@@ -325,10 +324,6 @@ class _Streamed(Response):
             )
         return EventReader(last_event_id)
 
-    def _end_of(self, chain: list[decoding.Decoder]) -> None:
-        for one in chain:
-            one.end()
-
     def _close(self) -> None:
         self._is_read = True
         on_close, self._on_close = self._on_close, None
@@ -361,9 +356,9 @@ class StreamedResponse(_Streamed):
                 yield piece
             return
         while data := await read():
-            for piece in decoding.decode(chain, data):
+            for piece in chain.decode(data):
                 yield piece
-        self._end_of(chain)
+        chain.end()
 
     async def iter_text(self) -> AsyncIterator[str]:
         """The content as text, in pieces."""
@@ -434,8 +429,12 @@ class SyncStreamedResponse(_Streamed):
         """The pieces of the content, decompressed."""
         chain = self._begin()
         while data := waited(self._reply.read()):
-            yield from decoding.decode(chain, data)
-        self._end_of(chain)
+            if chain:
+                yield from chain.decode(data)
+            else:
+                yield data
+        if chain:
+            chain.end()
 
     def iter_text(self) -> Iterator[str]:
         """The content as text, in pieces."""
