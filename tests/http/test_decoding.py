@@ -148,9 +148,9 @@ def test_members_take_time_that_grows_with_their_number(
 EMPTY = gzip.compress(b"", mtime=0)
 STORED = b"\0\0\0\xff\xff"  # a block of deflate without content
 HOLLOW: dict[str, tuple[str, bytes]] = {
-    "members": ("gzip, gzip", gzip.compress(EMPTY * 2_000_000)),
-    "members, three codings": ("gzip, gzip, gzip", gzip.compress(gzip.compress(EMPTY * 2_000_000))),
-    "blocks": ("deflate, gzip", gzip.compress(STORED * 20_000_000, 1)),
+    "members": ("gzip, gzip", gzip.compress(EMPTY * 100_000)),
+    "members, three codings": ("gzip, gzip, gzip", gzip.compress(gzip.compress(EMPTY * 100_000))),
+    "blocks": ("deflate, gzip", gzip.compress(STORED * 4_000_000)),
 }
 
 
@@ -158,7 +158,7 @@ HOLLOW: dict[str, tuple[str, bytes]] = {
 async def test_what_comes_to_nothing_is_not_worked_on_for_long(
     mock: MockTransport, name: str
 ) -> None:
-    """97 KB kept the event loop for nine seconds: nothing came out, so that no limit was reached."""
+    """97 KB of it kept the event loop for nine seconds: nothing came out, so no limit was reached."""
     coding, data = HOLLOW[name]
     limit = 100_000_000
     chain = Chain(coding)
@@ -178,14 +178,14 @@ def test_many_members_are_read_where_they_came_as_such() -> None:
     """A stream of events may have a member for each; they cost no more than they have bytes."""
     one = gzip.compress(b"data: x\n\n", mtime=0)
     chain = Chain("gzip")
-    for _ in range(100):
+    for _ in range(30):
         assert b"".join(chain.decode(one * 1000)) == b"data: x\n\n" * 1000
         assert b"".join(chain.decode(EMPTY * 1000)) == b""
     chain.end()
     assert whole("gzip", one * 1000, 10_000) == b"data: x\n\n" * 1000
     # A whole one that takes seconds is refused.
     with pytest.raises(TooLarge):
-        whole("gzip", EMPTY * 200_000, 10_000)
+        whole("gzip", EMPTY * 20_000, 10_000)
     # Two codings that are meant are read.
     text = bytes(range(256)) * 100_000
     assert whole("gzip, gzip", gzip.compress(gzip.compress(text)), len(text)) == text
