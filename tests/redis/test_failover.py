@@ -80,6 +80,39 @@ def test_every_kind_of_connection_leaves_a_demoted_master(own_server: Server) ->
         other.remove()
 
 
+def test_a_subscription_leaves_a_demoted_master_with_a_gap(own_server: Server) -> None:
+    """It stayed: what was published at the new one before the old one followed was missed silently."""
+    other = Server("--repl-diskless-sync-delay", "0", listens=True)
+    try:
+        other.start("--replicaof", f"127.0.0.1 {own_server.port}")
+        wait_until(
+            lambda: b"master_link_status:up" in other.say("INFO", "replication"), "the replica"
+        )
+
+        async def main() -> None:
+            gaps: list[int] = []
+            url = f"redis://127.0.0.1:{own_server.port},127.0.0.1:{other.port}"
+            async with (
+                Redis(url) as redis,
+                redis.subscribe("news", on_gap=lambda: gaps.append(1)) as messages,
+            ):
+                other.say("REPLICAOF", "NO", "ONE")
+                other.say("PUBLISH", "news", "missed")
+                own_server.say("REPLICAOF", "127.0.0.1", str(other.port))
+                assert await soon(lambda: redis.set("k", 1))
+                await until(lambda: bool(gaps), "the gap is told")
+                other.say("PUBLISH", "news", "heard")
+                async for message in messages:
+                    if message.data == b"heard":
+                        break
+                assert b":1\r\n" in other.say("PUBSUB", "NUMSUB", "news")
+                assert gaps == [1]
+
+        asyncio.run(asyncio.wait_for(main(), WAIT_S))
+    finally:
+        other.remove()
+
+
 @pytest.fixture
 def nodes() -> Iterator[Nodes]:
     if SERVER is None:

@@ -325,15 +325,25 @@ class Connections:
     # --- connections that do not respond, or lead to the wrong server ---
 
     def leave_replica(self, node: int) -> None:
-        """Give up connections to a server that was a master; those that callers have when they end."""
+        """Give up connections to a server that was a master; those that callers have when they end.
+
+        What was published at the new one before this one followed it is missed: subscribers get a gap.
+        """
         latest = time.monotonic() - REPLICA_S
-        for link in self.links:
-            if link.node != node or link.kind not in ("shared", "blocking"):
+        links = [link for link in self.links if link.node == node]
+        left: set[Address] = set()
+        for link in links:
+            if link.kind not in ("shared", "blocking"):
                 continue
             if link.core.is_lent:
                 link.is_retired = True
             elif link.opened_at < latest:
+                left.add(link.address)
                 self.spawn(link, self.retire(link, "it leads to a replica"))
+        for link in links:
+            is_demoted = link.address in left and link.server.role == "master"
+            if link.kind == "subscriber" and is_demoted:
+                link.close("it leads to a replica")
 
     def leave_others(self, address: Address) -> None:
         """Give up connections to servers that are not at the master's address.
