@@ -149,6 +149,23 @@ def test_a_statement_that_takes_long_is_left_alone(server: Server) -> None:
     run(main())
 
 
+def test_a_server_without_a_connection_left_responds(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long statement was cut off where the server refused the connection that asks for it."""
+    monkeypatch.setattr("citius.pg.heartbeat.SILENT_MAX_S", 0.5)
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1) as admin:
+            await admin.execute("DROP ROLE IF EXISTS alone")
+            await admin.execute("CREATE ROLE alone LOGIN CONNECTION LIMIT 1")
+        dsn = f"host={server.directory} port={server.port} dbname=postgres user=alone"
+        async with pg.Pool(dsn, size=1) as pool:
+            assert await pool.fetch_value("SELECT 'slept' FROM pg_sleep(3)") == "slept"
+
+    run(main())
+
+
 def test_a_server_that_stands_still_keeps_its_sessions(
     own_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from citius.databases import silent
 from citius.errors import ConfigError
 from citius.pg.connecting import open_at, open_session
-from citius.pg.errors import PostgresError
+from citius.pg.errors import PostgresError, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -124,6 +124,9 @@ class Heartbeat:
                 silent_s * 2
             )  # a statement that takes long is asked for ever less often
             await asyncio.sleep(_BOTH_S)
+        except ServerError:
+            # It has no connection left, say, and responds.
+            silence.doubt_s = silent_s * 2
         except (PostgresError, TimeoutError):
             silence.doubt_s = silent_s + IDLE_S
             if silent_s >= SILENT_MAX_S:
