@@ -691,7 +691,11 @@ fn why_connections_fail_is_told() {
     // A server that is reached once, by the look before the run, and then gone.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
-    thread::spawn(move || drop(listener.accept()));
+    thread::spawn(move || {
+        let looked = listener.accept();
+        drop(listener); // before the look ends, so that the run finds nobody
+        drop(looked);
+    });
     let run = Run::new(&["-n", "3", "-c", "1", &url]);
     assert_eq!(run.number("errors.connect"), 3, "{}", run.shown());
     assert_eq!(run.number("connect_failures.refused"), 3);

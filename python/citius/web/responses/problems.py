@@ -31,7 +31,11 @@ def problem(request: Request, error: HTTPError) -> Response:
             details["detail"] = error.detail
         if error.errors:
             details["errors"] = list(error.errors)
-        body, media_type = _encoded(details), "application/problem+json"
+        try:
+            body = _encoded(details)
+        except (OSError, MemoryError):  # nothing is left to import the encoder with
+            body = f'{{"title":"{title}","status":{status}}}'
+        media_type = "application/problem+json"
     elif wanted == "html":
         body, media_type = _page(error, title), "text/html; charset=utf-8"
     else:
@@ -43,14 +47,6 @@ def problem(request: Request, error: HTTPError) -> Response:
     if "vary" not in response.headers:
         response.headers["vary"] = "accept"
     return response
-
-
-def _encoded(details: dict[str, object]) -> bytes:
-    """Problem details as JSON; without a descriptor or memory to import the encoder with, what needs none."""
-    try:
-        return _encoder()(details)
-    except (OSError, MemoryError):
-        return b'{"title":"%s","status":%d}' % (str(details["title"]).encode(), details["status"])
 
 
 @functools.cache
