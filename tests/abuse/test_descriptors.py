@@ -110,7 +110,7 @@ def test_calls_of_another_service_fail_alone(serve) -> None:
         assert {reply.status for reply in replies} <= {502, 503}
         for peer in peers:
             peer.close()
-        assert server.get("/").status == 200
+        wait_for(lambda: server.get("/").status == 200, "room")
     assert server.stop() == 0
     assert "Traceback" not in server.err
 
