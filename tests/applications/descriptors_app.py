@@ -7,9 +7,12 @@ import os
 import resource
 
 from citius import App
+from citius.http import Client, Limits
 
 app = App()
-app.forward("/behind/{path:path}", f"http://127.0.0.1:{os.environ.get('BEHIND', '9')}")
+# Idle connections to another server keep their descriptors until they end by themselves.
+behind = Client(f"http://127.0.0.1:{os.environ.get('BEHIND', '9')}", limits=Limits(keepalive_s=0.1))
+app.forward("/behind/{path:path}", behind)
 
 
 @app.get("/")
