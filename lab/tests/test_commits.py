@@ -22,7 +22,7 @@ def git(root: Path, *words: str) -> None:
 
 
 def keep(root: Path, count: int) -> None:
-    path = root / history.COUNTS
+    path = root / history.COUNTS[0]
     path.parent.mkdir(exist_ok=True)
     kinds = {"native": {"total": count, "extension": 1}}
     path.write_text(json.dumps({"python": "3.11.7", "kinds": kinds}))
