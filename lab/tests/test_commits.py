@@ -21,19 +21,19 @@ def git(root: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(root), *who, *words], check=True, capture_output=True)
 
 
-def keep(root: Path, count: int) -> None:
-    path = root / history.COUNTS[0]
-    path.parent.mkdir(exist_ok=True)
+def keep(root: Path, place: str, count: int) -> None:
+    path = root / place
+    path.parent.mkdir(parents=True, exist_ok=True)
     kinds = {"native": {"total": count, "extension": 1}}
     path.write_text(json.dumps({"python": "3.11.7", "kinds": kinds}))
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
+@pytest.fixture(params=history.COUNTS)
+def root(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     git(tmp_path, "init", "-q")
-    keep(tmp_path, 4000)
+    keep(tmp_path, request.param, 4000)
     own = tmp_path / "lab" / "published" / "falcon-go"
-    own.mkdir(parents=True)
+    own.mkdir(parents=True, exist_ok=True)
     for path in (lab_root() / "published" / "falcon-go").iterdir():
         (own / path.name).write_bytes(path.read_bytes())
     git(tmp_path, "add", ".")
@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "readme").write_text("no cost")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-qm", "words")
-    keep(tmp_path, 3900)
+    keep(tmp_path, request.param, 3900)
     git(tmp_path, "commit", "-qam", "faster")
     return tmp_path
 
