@@ -29,6 +29,38 @@ def test_an_import_error_begins_with_the_line_of_the_application(
     assert "ModuleNotFoundError: No module named 'missing_module_x'" in server.err
 
 
+SLOW_TO_TELL = """
+import os
+import time
+from pathlib import Path
+
+class Wrong(Exception):
+    def __str__(self):
+        # The first that is told of waits until the other worker has ended.
+        own, others = Path(f"told-{os.getpid()}"), [*Path().glob("told-*")]
+        own.touch()
+        deadline = time.monotonic() + 3
+        while not others and time.monotonic() < deadline:
+            time.sleep(0.01)
+            others = [one for one in Path().glob("told-*") if one != own and is_gone(one.name[5:])]
+        return "wrong"
+
+def is_gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+raise Wrong
+"""
+
+
+def test_the_traceback_comes_although_another_worker_is_faster(serve) -> None:
+    server: Server = serve(SLOW_TO_TELL, "--workers", "2", ready=False)
+    assert server.wait() == 3
+    assert server.err.count("Traceback") == 1, server.err
+
+
 @pytest.mark.parametrize("command", ["routes", "openapi", "proto", "mcp"])
 def test_other_commands_begin_with_the_line_of_the_application(
     tmp_path: Path, command: str

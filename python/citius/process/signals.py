@@ -10,14 +10,14 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
     from types import FrameType
 
 STUCK_S = 1.0
@@ -42,6 +42,19 @@ def unblock(numbers: Iterable[int]) -> None:
     """Let this thread have signals that the application may have blocked in it."""
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+
+
+@contextmanager
+def held(*names: str) -> Generator[None]:
+    """Have signals wait that come to this thread meanwhile."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, known(*names))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def end_after(seconds: float) -> None:

@@ -14,7 +14,7 @@ from citius._core import TlsTickets
 from citius.errors import CitiusError, ConfigError
 from citius.observability import logging
 from citius.observability.tracebacks import trim
-from citius.process import early_exits, leaving, lifeline, privileges, standard_streams
+from citius.process import early_exits, leaving, lifeline, privileges, signals, standard_streams
 from citius.process.forks import call_here, keep_from_children
 from citius.process.startup import DEVELOPMENT_ENV
 from citius.serving.hosts import late
@@ -127,14 +127,17 @@ def _not_started(
     """
     early_exits.leave()
     trim(error)
-    if not what:
-        fail(str(error))
-        error.__traceback__ = None
-    elif context.tells_failure():
-        logging.log_exception(what, error)
-    else:
-        # Another worker has logged the traceback.
-        logging.error(f"{what}: {type(error).__name__}: {error}{_place(error)}")
+    # The supervisor stops the other workers when it hears of the first that cannot start, and the one that
+    # logs the traceback is not always the first.
+    with signals.held("SIGTERM", "SIGQUIT"):
+        if not what:
+            fail(str(error))
+            error.__traceback__ = None
+        elif context.tells_failure():
+            logging.log_exception(what, error)
+        else:
+            # Another worker logs the traceback.
+            logging.error(f"{what}: {type(error).__name__}: {error}{_place(error)}")
     if DEVELOPMENT_ENV not in os.environ or config.rpc or config.loop == "gevent":
         return code
     logging.error("the application could not be started; the next change starts it anew")
