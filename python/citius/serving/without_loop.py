@@ -6,7 +6,7 @@ drain's deadline is a thread, and ``SIGALRM`` is the application's. Tests: ``tes
 
 from __future__ import annotations
 
-from _thread import start_new_thread
+from _thread import allocate_lock, start_new_thread
 from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,8 @@ class Standalone:
         self._service = service
         self._reactor: Reactor | None = None
         self._ended = Event()
+        self._late = allocate_lock()
+        """Taken while the thread is there that cuts what the drain has left."""
         self.is_draining = False
         self.is_drained = False
         """The last connection is gone, or cut."""
@@ -63,6 +65,8 @@ class Standalone:
     def finish(self, reactor: Reactor) -> None:
         """Call the shutdown hooks."""
         self._ended.set()
+        # The interpreter of CPython 3.11 crashes if it ends before a thread of it has begun.
+        self._late.acquire(timeout=signals.STUCK_S)
         signals.acted()
         self.stops.restore()
         reactor.close()
@@ -78,7 +82,8 @@ class Standalone:
                 self._drain()
 
     def _drain(self) -> None:
-        start_new_thread(self._cut_late, ())  # `threading` takes a lock that this thread may have
+        if self._late.acquire(blocking=False):
+            start_new_thread(self._cut_late, ())  # `threading` takes a lock that this thread may have
         self._service.drain(self._drained)
 
     def _interrupt(self) -> None:
@@ -95,8 +100,11 @@ class Standalone:
             self._service.cut(self._drained)
 
     def _cut_late(self) -> None:
-        if not self._ended.wait(max(0.0, self.cut_at - monotonic())):
-            self._cut()
+        try:
+            if not self._ended.wait(max(0.0, self.cut_at - monotonic())):
+                self._cut()
+        finally:
+            self._late.release()
 
     def _drained(self) -> None:
         self.is_drained = True
