@@ -250,7 +250,9 @@ def test_sockets_of_the_start_that_reach_one_place(home: Path) -> None:
 def test_processes_of_the_start_are_named(home: Path) -> None:
     (home / "child.py").write_text(
         "import subprocess, sys\nfrom citius import App\napp = App()\n"
-        "child = subprocess.Popen(['sleep', '60'])\n"
+        # With the server's own it would keep its output open, and this test waiting.
+        "nowhere = subprocess.DEVNULL\n"
+        "child = subprocess.Popen(['sleep', '60'], stdout=nowhere, stderr=nowhere)\n"
     )
     server = Server(["child:app", "--port", "0", "--sandbox"], PLAIN, home)
 
