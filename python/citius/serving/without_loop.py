@@ -83,7 +83,8 @@ class Standalone:
 
     def _drain(self) -> None:
         if self._late.acquire(blocking=False):
-            start_new_thread(self._cut_late, ())  # `threading` takes a lock that this thread may have
+            # `threading` takes a lock that this thread may have.
+            start_new_thread(self._cut_late, ())
         self._service.drain(self._drained)
 
     def _interrupt(self) -> None:
