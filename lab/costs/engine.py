@@ -15,11 +15,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import subprocess
-import tempfile
 import time
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from citius import Room
@@ -32,7 +29,7 @@ from citius.cluster.records import key_of
 from citius.cluster.redislog import RedisLog
 from citius.cluster.rooms import ClusterRooms
 from citius.cluster.stats import Stats
-from rooms import cpu_s
+from rooms import cpu_s, redis_server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -142,26 +139,16 @@ def main() -> None:
     parser.add_argument("--bytes", type=int, default=64)
     parser.add_argument("--seams", action="store_true", help="what is not messages")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        path = f"{directory}/redis.sock"
-        redis = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", path, "--save", ""],
-            stdout=subprocess.DEVNULL,
-            cwd=directory,
-        )
-        while not Path(path).exists():
-            time.sleep(0.02)
-        try:
-            url, payload = f"unix://{path}", b"x" * options.bytes
-            if options.seams:
-                for name, costs in asyncio.run(measure_seams(url, redis.pid)).items():
-                    print(json.dumps({"seam": name, **costs}))
-            else:
-                sizes = options.nodes, options.rooms, options.rounds
-                print(json.dumps(asyncio.run(measure(url, *sizes, payload, redis.pid))))
-        finally:
-            redis.kill()
-            redis.wait()
+    redis, payload = redis_server(), b"x" * options.bytes
+    try:
+        if options.seams:
+            for name, costs in asyncio.run(measure_seams(redis.url, redis.pid)).items():
+                print(json.dumps({"seam": name, **costs}))
+        else:
+            sizes = options.nodes, options.rooms, options.rounds
+            print(json.dumps(asyncio.run(measure(redis.url, *sizes, payload, redis.pid))))
+    finally:
+        redis.remove()
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ import contextlib
 import resource
 import socket
 import ssl
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from served import served
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tests")]
@@ -49,31 +50,22 @@ def connected(port: int, context: ssl.SSLContext | None) -> socket.socket:
 
 def grown_mb(folder: Path, number: int, *, tls: bool) -> float:
     """Return by how many MB a worker has grown with so many connections."""
-    port, words, context = launch.free_port(), [], None
+    words, context = ["--connections-max", str(number + 100)], None
     if tls:
         certificate.make(folder)
         own, key = certificate.paths(folder)
-        words = ["--ssl-certfile", str(own), "--ssl-keyfile", str(key)]
+        words += ["--ssl-certfile", str(own), "--ssl-keyfile", str(key)]
         context = ssl.create_default_context(cafile=str(own))
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    (folder / "hello.py").write_text(APPLICATION)
-    command = [sys.executable, "-m", "citius", "serve", "hello.py:app", "--no-access-log", *words]
-    command += ["--port", str(port), "--connections-max", str(number + 100)]
-    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
-    try:
-        if not launch.accepts(port, 20.0):
-            sys.exit("idle: the server does not start")
+    with served(folder, APPLICATION, *words) as (port, pid):
         # The first ones fill what all connections share.
         idle = [connected(port, context) for _ in range(100)]
-        before_kib = launch.pss_kib([server.pid])
+        before_kib = launch.pss_kib([pid])
         idle += [connected(port, context) for _ in range(number)]
-        found = (launch.pss_kib([server.pid]) - before_kib) * 1024 / 1e6
+        found = (launch.pss_kib([pid]) - before_kib) * 1024 / 1e6
         for one in idle:
             one.close()
         return found
-    finally:
-        server.terminate()
-        server.wait()
 
 
 async def grown_by_quic_kib(port: int, pid: int, number: int) -> int:
@@ -96,22 +88,13 @@ async def grown_by_quic_kib(port: int, pid: int, number: int) -> int:
 
 def quic_mb(folder: Path, number: int) -> float:
     """Return by how many MB a worker has grown with so many connections of HTTP/3."""
-    port = launch.free_port()
     certificate.make(folder)
     own, key = certificate.paths(folder)
-    (folder / "hello.py").write_text(APPLICATION)
-    command = [sys.executable, "-m", "citius", "serve", "hello.py:app", "--no-access-log"]
-    command += ["--ssl-certfile", str(own), "--ssl-keyfile", str(key), "--http", "1,2,3"]
-    command += ["--port", str(port), "--connections-max", str(number + 200)]
-    command += ["--quic-idle-ms", "600000", "--keep-alive-ms", "600000"]
-    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
-    try:
-        if not launch.accepts(port, 20.0):
-            sys.exit("idle: the server does not start")
-        return asyncio.run(grown_by_quic_kib(port, server.pid, number)) * 1024 / 1e6
-    finally:
-        server.terminate()
-        server.wait()
+    words = ["--ssl-certfile", str(own), "--ssl-keyfile", str(key), "--http", "1,2,3"]
+    words += ["--connections-max", str(number + 200)]
+    words += ["--quic-idle-ms", "600000", "--keep-alive-ms", "600000"]
+    with served(folder, APPLICATION, *words) as (port, pid):
+        return asyncio.run(grown_by_quic_kib(port, pid, number)) * 1024 / 1e6
 
 
 def main() -> None:

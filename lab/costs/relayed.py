@@ -13,11 +13,12 @@ import contextlib
 import multiprocessing
 import resource
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from served import START_S, served
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "lab"))
@@ -82,31 +83,27 @@ def opened(port: int, number: int) -> list[socket.socket]:
 
 def grown_kib(folder: Path, number: int) -> float:
     """Return by how many KiB a worker has grown with so many streams."""
-    port, behind = launch.free_port(), launch.free_port()
+    behind = launch.free_port()
     origin = multiprocessing.get_context("spawn").Process(target=serve_events, args=(behind,))
     origin.start()
     most = number + 2 * AT_ONCE
-    (folder / "gateway.py").write_text(APPLICATION.format(port=behind, most=most))
-    command = [sys.executable, "-m", "citius", "serve", "gateway.py:app", "--no-access-log"]
-    command += ["--port", str(port), "--connections-max", str(most)]
-    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    source = APPLICATION.format(port=behind, most=most)
     try:
-        if not (launch.accepts(port, 20.0) and launch.accepts(behind, 20.0)):
-            sys.exit("relayed: a server does not start")
-        # The first ones fill what all connections share.
-        streams = opened(port, AT_ONCE)
-        before = launch.pss_kib([server.pid])
-        streams += opened(port, number)
-        grown = launch.pss_kib([server.pid]) - before
-        # What is given back after a turn is no part of a stream.
-        time.sleep(1)
-        grown = min(grown, launch.pss_kib([server.pid]) - before)
-        for one in streams:
-            one.close()
-        return grown
+        if not launch.accepts(behind, START_S):
+            sys.exit("relayed: the server of events does not start")
+        with served(folder, source, "--connections-max", str(most)) as (port, pid):
+            # The first ones fill what all connections share.
+            streams = opened(port, AT_ONCE)
+            before = launch.pss_kib([pid])
+            streams += opened(port, number)
+            grown = launch.pss_kib([pid]) - before
+            # What is given back after a turn is no part of a stream.
+            time.sleep(1)
+            grown = min(grown, launch.pss_kib([pid]) - before)
+            for one in streams:
+                one.close()
+            return grown
     finally:
-        server.terminate()
-        server.wait()
         origin.terminate()
         origin.join()
 

@@ -18,15 +18,17 @@ import json
 import os
 import re
 import resource
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "lab"))
+sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tests")]
+
+import redis_rig  # noqa: E402
 
 from citius_lab.processes import launch  # noqa: E402
 
@@ -45,6 +47,14 @@ async def all_of_them(ws: WebSocket) -> None:
     async for message in ws:
         room.send(message)
 """
+
+
+def redis_server() -> redis_rig.Server:
+    """Return a Redis that was started, on a Unix socket."""
+    server = redis_rig.Server()
+    server.program = shutil.which("redis-server")  # not Valkey, which the tests prefer
+    server.start()
+    return server
 
 
 def cpu_s(pid: int) -> float:
@@ -100,15 +110,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "measured.py").write_text(APP)
-        path = f"{directory}/redis.sock"
-        redis = subprocess.Popen(
-            ["redis-server", "--port", "0", "--unixsocket", path, "--save", ""],
-            stdout=subprocess.DEVNULL,
-            cwd=directory,
-        )
-        while not Path(path).exists():
-            time.sleep(0.02)
-        url = "" if options.without_engine else f"unix://{path}"
+        redis = redis_server()
+        url = "" if options.without_engine else redis.url
         server = subprocess.Popen(
             [sys.executable, "-m", "citius", "serve", "measured:app", "--port", "0", "--workers",
              str(options.nodes), "--no-access-log"],
@@ -130,8 +133,7 @@ def main() -> None:
         finally:
             server.terminate()
             server.wait(20)
-            redis.kill()
-            redis.wait()
+            redis.remove()
     print(json.dumps(report))
 
 

@@ -32,6 +32,6 @@ for name in {names!r}:
 
 def test_every_program_is_listed() -> None:
     text = (COSTS / "README.md").read_text()
-    helpers = {"beside_go", "counter", "lab_database"}
+    helpers = {"beside_go", "counter", "lab_database", "served"}
     names = {path.stem for path in COSTS.glob("*.py")} - helpers
     assert not [name for name in names if f"`{name}.py`" not in text]
