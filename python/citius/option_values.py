@@ -40,6 +40,8 @@ class Kind(NamedTuple):
 
     described: str
     is_one: Callable[[object], bool]
+    fitting: frozenset[type] = frozenset()
+    """Types of which every value fits, numbers that are above zero."""
 
 
 def _is_whole(value: object) -> bool:
@@ -82,12 +84,12 @@ def _of(*classes: type) -> Callable[[object], bool]:
 
 
 _SIMPLE: Final = {
-    "None": Kind("None", _of(type(None))),
-    "bool": Kind("True or False", _of(bool)),
-    "int": Kind("a whole number", _is_whole),
-    "float": Kind("a number", _is_number),
-    "str": Kind("a text", _of(str)),
-    "bytes": Kind("bytes", _of(bytes, bytearray, memoryview)),
+    "None": Kind("None", _of(type(None)), frozenset({type(None)})),
+    "bool": Kind("True or False", _of(bool), frozenset({bool})),
+    "int": Kind("a whole number", _is_whole, frozenset({int})),
+    "float": Kind("a number", _is_number, frozenset({int, float})),
+    "str": Kind("a text", _of(str), frozenset({str})),
+    "bytes": Kind("bytes", _of(bytes, bytearray, memoryview), frozenset({bytes})),
     "os.PathLike[str]": Kind("a path", _of(os.PathLike)),
 }
 _PLURALS: Final = {"str": "texts", "int": "whole numbers", "float": "numbers"}
@@ -163,17 +165,9 @@ def _parts(annotation: str) -> list[str]:
 
 
 def fitting_types(kinds: list[Kind]) -> frozenset[type]:
-    """Types of which every value fits, numbers that are above zero: most values are of one of them."""
-    described = {kind.described for kind in kinds}
-    simple: tuple[tuple[str, type], ...] = (
-        ("str", str), ("bool", bool), ("None", type(None)), ("bytes", bytes),
-    )  # fmt: skip
-    found: set[type] = {of for name, of in simple if _SIMPLE[name].described in described}
-    if _SIMPLE["float"].described in described:
-        found |= {int, float}
-    elif _SIMPLE["int"].described in described:
-        found.add(int)
-    return frozenset(found)
+    """Types of which every value fits one of the kinds: most values are of one of them."""
+    found: frozenset[type] = frozenset()
+    return found.union(*(kind.fitting for kind in kinds))
 
 
 def mistake(name: str, value: object, kinds: list[Kind]) -> str:
