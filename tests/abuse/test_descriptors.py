@@ -51,6 +51,12 @@ def count(server: Server, name: str) -> float:
     return float(found[1])
 
 
+def told(peers: list[Peer]) -> list[Peer]:
+    """Those that have an answer to read."""
+    readable, _, _ = select.select([peer.socket for peer in peers], [], [], 0)
+    return [peer for peer in peers if peer.socket in readable]
+
+
 def test_idle_connections_make_way_for_new_ones(serve) -> None:
     server: Server = serve(APP, "--management", "127.0.0.1:0")
     starve(server)
@@ -73,12 +79,8 @@ def test_new_connections_are_told_when_none_is_idle(serve) -> None:
     for peer in busy:
         peer.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
 
-    def told() -> list[Peer]:
-        readable, _, _ = select.select([peer.socket for peer in busy], [], [], 0)
-        return [peer for peer in busy if peer.socket in readable]
-
-    wait_for(lambda: len(told()) >= 3, "three that are told")
-    assert {peer.reply().status for peer in told()} == {503}
+    wait_for(lambda: len(told(busy)) >= 3, "three that are told")
+    assert {peer.reply().status for peer in told(busy)} == {503}
     server.wait_for_log(r"new ones were answered with 503; raise the limit of open files")
     # The management port is in the same process, and has descriptors of its own in reserve.
     status, text = ask(server, "/ready")
@@ -101,12 +103,8 @@ def test_calls_of_another_service_fail_alone(serve) -> None:
         for peer in peers:
             peer.send(b"GET /behind/x HTTP/1.1\r\nHost: a\r\n\r\n")
 
-        def told() -> list[Peer]:
-            readable, _, _ = select.select([peer.socket for peer in peers], [], [], 0)
-            return [peer for peer in peers if peer.socket in readable]
-
-        wait_for(lambda: len(told()) >= 3, "three that are told")
-        replies = [peer.reply() for peer in told()]
+        wait_for(lambda: len(told(peers)) >= 3, "three that are told")
+        replies = [peer.reply() for peer in told(peers)]
         assert {reply.status for reply in replies} <= {502, 503}
         for peer in peers:
             peer.close()

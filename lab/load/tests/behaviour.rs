@@ -693,7 +693,7 @@ fn why_connections_fail_is_told() {
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
     thread::spawn(move || {
         let looked = listener.accept();
-        drop(listener); // before the look ends, so that the run finds nobody
+        drop(listener); // before the look ends: the connections of the run are refused
         drop(looked);
     });
     let run = Run::new(&["-n", "3", "-c", "1", &url]);

@@ -25,7 +25,7 @@ _SAFE_FIELDS = frozenset(("accept", "accept-language", "content-language", "cont
 
 
 _ANY_ORIGIN = "https://k3v9q-7xw2m.invalid"
-"""An origin that nobody names; a regular expression that matches it matches all."""
+"""An origin that no application allows; a regular expression that matches it matches all origins."""
 _ORIGIN_CHARS_MAX = 200
 """Characters of an origin that `origin_regex` is tried on. Origin: a host name has 253 at most, and those of
 applications are short. Exceeded: it is not allowed."""
