@@ -1255,9 +1255,9 @@ class PgConnection:
         """Send data of a COPY."""
     def end_copy(self, why: str | None = None) -> None:
         """End the data of a COPY; with a reason the server refuses it."""
-    def attach(self, reactor: Reactor, fd: int) -> None:
+    def attach(self, reactor: Carrier, fd: int) -> None:
         """Have a reactor carry the bytes."""
-    def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
+    def detach(self, reactor: Carrier, wake: Callable[[], None]) -> None:
         """Have Python carry them again: ``wake`` is called when there is something to send."""
     def know_types(self) -> None:
         """What can be found out of unknown types is known: send what has waited for it."""
@@ -1534,9 +1534,9 @@ class RedisConnection:
         """What is to be sent."""
     def send(self, *words: object) -> None:
         """Send a command that has no reply, such as one that subscribes."""
-    def attach(self, reactor: Reactor, fd: int) -> None:
+    def attach(self, reactor: Carrier, fd: int) -> None:
         """Have a reactor carry the bytes."""
-    def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None:
+    def detach(self, reactor: Carrier, wake: Callable[[], None]) -> None:
         """Have Python carry them again."""
     def watch(self) -> None:
         """Refuse commands that change anything but the keys that are watched."""
@@ -1967,8 +1967,8 @@ class HttpConnection:
     @property
     def has_sent_all(self) -> bool: ...
     def finish(self) -> bool: ...
-    def attach(self, reactor: Reactor, fd: int) -> None: ...
-    def detach(self, reactor: Reactor, wake: Callable[[], None]) -> None: ...
+    def attach(self, reactor: Carrier, fd: int) -> None: ...
+    def detach(self, reactor: Carrier, wake: Callable[[], None]) -> None: ...
 
 @final
 class Tls:
@@ -2172,8 +2172,11 @@ class Balancer:
             OSError: The kernel refuses a timer.
         """
 
+class Carrier:
+    """A reactor, as connections to other servers know what carries their bytes."""
+
 @final
-class Reactor:
+class Reactor(Carrier):
     """One thread's poller, its connections and its gateway."""
 
     def __new__(

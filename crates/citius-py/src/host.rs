@@ -14,8 +14,7 @@ use std::time::Duration;
 use citius_http::Origin;
 use citius_http::origin::{Client, Scheme};
 use citius_reactor::{
-    ConnectionId, ListenerProtocol, ListenerTraits, Mailbox, Options, Peer, Service, UpstreamId,
-    exact_us,
+    ConnectionId, ListenerProtocol, ListenerTraits, Mailbox, Options, Peer, Service, exact_us,
 };
 use citius_static::Mounts;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -40,10 +39,11 @@ use crate::settings::{Settings, protocols_from};
 use crate::support::{call_back, clear_exception, guarded, os_error};
 use crate::sync::{Flag, lock};
 use crate::task::Tasks;
-use crate::upstream::carried::{Carried, UpstreamCommand};
+use crate::upstream::Carrier;
+use crate::upstream::carried::UpstreamCommand;
 
 /// One thread's poller, its connections and its gateway.
-#[pyclass(frozen, module = "citius._core", weakref)]
+#[pyclass(frozen, extends = Carrier, module = "citius._core", weakref)]
 pub(crate) struct Reactor {
     core: Mutex<Core>,
     commands: Mutex<Vec<Command>>,
@@ -138,7 +138,7 @@ impl Reactor {
         py: Python<'_>,
         gateway: &Bound<'_, PyAny>,
         settings: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<PyClassInitializer<Self>> {
         let none = PyDict::new(py);
         let mut settings = Settings::of(settings.unwrap_or(&none))?;
         let limits = settings.limits(py)?;
@@ -173,7 +173,9 @@ impl Reactor {
             Deferrals::new(tasks.base()),
             observed,
         );
-        Ok(Self {
+        let handle = Arc::new(handle);
+        let carrier = Carrier::new(Arc::clone(&handle), upstream_command);
+        let this = Self {
             descriptor: descriptor_of(&reactor, &handle),
             core: Mutex::new(Core {
                 reactor,
@@ -182,7 +184,7 @@ impl Reactor {
                 mounts,
             }),
             commands: Mutex::default(),
-            handle: Arc::new(handle),
+            handle,
             mailbox,
             stopped: Flag::default(),
             left: Flag::default(),
@@ -191,7 +193,8 @@ impl Reactor {
             connections: AtomicUsize::new(0),
             requests_open: AtomicUsize::new(0),
             requests_total: AtomicU64::new(0),
-        })
+        };
+        Ok(PyClassInitializer::from(carrier).add_subclass(this))
     }
 
     #[pyo3(signature = (fd, *, rpc = false, tls = None, http = None, proxied = false, redirect_port = 0))]
@@ -574,30 +577,6 @@ impl Reactor {
         }
     }
 
-    /// Watches the connection to another server, from the end of the turn on.
-    pub(crate) fn attach_upstream(
-        slf: &Bound<'_, Self>,
-        protocol: Arc<dyn Carried>,
-        fd: Fd,
-    ) -> PyResult<(Arc<ReactorHandle>, UpstreamId)> {
-        let this = slf.get();
-        this.set_home(slf);
-        let socket = socket_of(fd).map_err(|error| os_error("socket", &error))?;
-        let id = this.handle.upstreams.enter(protocol);
-        let command = UpstreamCommand::Attach(id, socket);
-        this.upstream_command(slf.py(), command);
-        Ok((Arc::clone(&this.handle), id))
-    }
-
-    /// Forgets it, from the end of the turn on.
-    pub(crate) fn detach_upstream(slf: &Bound<'_, Self>, id: UpstreamId) {
-        let this = slf.get();
-        if let Some(protocol) = this.handle.upstreams.remove(id) {
-            let command = UpstreamCommand::Detach(id, protocol);
-            this.upstream_command(slf.py(), command);
-        }
-    }
-
     /// What may call into Python freely, because no turn is running.
     fn after_turn(&self, py: Python<'_>) {
         let is_drained = self
@@ -766,6 +745,18 @@ fn peer_of(address: Option<(String, u16)>) -> Peer {
         Some(SocketAddr::new(host, port))
     });
     address.map_or(Peer::Local, Peer::Internet)
+}
+
+/// Does what a connection to another server asks of the reactor that carries it.
+fn upstream_command(carrier: &Bound<'_, Carrier>, command: UpstreamCommand) {
+    let Ok(reactor) = carrier.cast::<Reactor>() else {
+        return; // no other class extends it
+    };
+    let this = reactor.get();
+    if matches!(command, UpstreamCommand::Attach(..)) {
+        this.set_home(reactor);
+    }
+    this.upstream_command(carrier.py(), command);
 }
 
 fn do_upstream(

@@ -119,6 +119,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     gateway::compiled::object::register(module)?;
     module.add_class::<records::RecordDecoder>()?;
     module.add_class::<declared::DeclaredResponse>()?;
+    module.add_class::<upstream::Carrier>()?;
     module.add_class::<host::Reactor>()?;
     rpc_quic::add_calls(module)?;
     module.add_class::<file_body::FileBody>()?;

@@ -26,11 +26,10 @@ use super::pool::{HttpPool, Spoken};
 use super::reply::{HttpReply, Response};
 use super::request::{RequestParts, encode_h1, expects_continue, refused_h2};
 use super::upload::{HttpUpload, Part};
-use crate::host::Reactor;
 use crate::passing::Inbound;
 use crate::progress::Sleeper;
 use crate::sync::lock;
-use crate::upstream::{CLOSED, Protocol, TlsArguments, Upstream};
+use crate::upstream::{CLOSED, Carrier, Protocol, TlsArguments, Upstream};
 
 /// A connection to a server.
 #[pyclass(frozen, module = "citius._core")]
@@ -727,12 +726,12 @@ impl HttpConnection {
     }
 
     /// Has a reactor carry the bytes.
-    fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, fd: i32) -> PyResult<()> {
+    fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Carrier>, fd: i32) -> PyResult<()> {
         Upstream::attach(slf, reactor, fd)
     }
 
     /// Has Python carry the bytes again: `wake` is called when there is something to send.
-    fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
+    fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Carrier>, wake: Py<PyAny>) {
         Upstream::detach(slf, reactor, wake);
     }
 

@@ -30,8 +30,7 @@ use super::path::Path;
 use super::pool::{PgPool, change_of_id};
 use super::rows::{Origin, Rows, Statement};
 use super::types::TypeTable;
-use crate::host::Reactor;
-use crate::upstream::{Place, Protocol, TlsArguments, Upstream};
+use crate::upstream::{Carrier, Place, Protocol, TlsArguments, Upstream};
 
 /// A session with a server.
 #[pyclass(frozen, module = "citius._core", name = "PgConnection")]
@@ -1452,12 +1451,12 @@ impl PgConnection {
     }
 
     /// Has a reactor carry the bytes.
-    fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, fd: i32) -> PyResult<()> {
+    fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Carrier>, fd: i32) -> PyResult<()> {
         Upstream::attach(slf, reactor, fd)
     }
 
     /// Has Python carry the bytes again: `wake` is called when there is something to send.
-    fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
+    fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Carrier>, wake: Py<PyAny>) {
         Upstream::detach(slf, reactor, wake);
     }
 

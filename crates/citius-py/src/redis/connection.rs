@@ -17,9 +17,8 @@ use super::call::RedisCall;
 use super::client::RedisClient;
 use super::errors::{error_of, fault_error, server_error};
 use super::incoming::{Context, Incoming, Received};
-use crate::host::Reactor;
 use crate::sync::lock;
-use crate::upstream::{Place, Protocol, TlsArguments, Upstream};
+use crate::upstream::{Carrier, Place, Protocol, TlsArguments, Upstream};
 
 /// A connection to a server.
 #[pyclass(frozen, module = "citius._core", name = "RedisConnection")]
@@ -394,12 +393,12 @@ impl RedisConnection {
     }
 
     /// Has a reactor carry the bytes.
-    fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, fd: i32) -> PyResult<()> {
+    fn attach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Carrier>, fd: i32) -> PyResult<()> {
         Upstream::attach(slf, reactor, fd)
     }
 
     /// Has Python carry the bytes again: `wake` is called when there is something to send.
-    fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
+    fn detach(slf: &Bound<'_, Self>, reactor: &Bound<'_, Carrier>, wake: Py<PyAny>) {
         Upstream::detach(slf, reactor, wake);
     }
 

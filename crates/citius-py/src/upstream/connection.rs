@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 
 use super::carried::Carried;
+use super::carrier::Carrier;
 use super::tls::{ClientTls, Secured};
 use super::transport::Transport;
-use crate::host::Reactor;
 
 /// The rules of TLS and the name of the server.
 pub(crate) type TlsArguments<'py> = (Bound<'py, ClientTls>, String);
@@ -166,7 +166,7 @@ impl Upstream {
     /// Has a reactor carry the bytes of the socket `fd`.
     pub(crate) fn attach<P: Protocol>(
         slf: &Bound<'_, P>,
-        reactor: &Bound<'_, Reactor>,
+        reactor: &Bound<'_, Carrier>,
         fd: i32,
     ) -> PyResult<()> {
         let carried = Arc::new(Carrying(slf.clone().unbind()));
@@ -176,7 +176,7 @@ impl Upstream {
     /// Has Python carry the bytes again: `wake` is called when there is something to send, and at once if there is.
     pub(crate) fn detach<P: Protocol>(
         slf: &Bound<'_, P>,
-        reactor: &Bound<'_, Reactor>,
+        reactor: &Bound<'_, Carrier>,
         wake: Py<PyAny>,
     ) {
         let connection = slf.get();

@@ -2,10 +2,12 @@
 //! ([`carried`]).
 
 pub(crate) mod carried;
+mod carrier;
 mod connection;
 mod place;
 pub(crate) mod tls;
 mod transport;
 
+pub(crate) use carrier::Carrier;
 pub(crate) use connection::{CLOSED, Protocol, TlsArguments, Upstream};
 pub(crate) use place::Place;

@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use crate::host::Reactor;
 use crate::reactor_handle::ReactorHandle;
 use crate::sync::lock;
 
 use super::carried::Carried;
+use super::carrier::Carrier;
 use super::tls::{Opened, Secured};
 
 /// What carries the bytes of one connection.
 pub(crate) struct Transport {
-    carrier: Mutex<Carrier>,
+    carrier: Mutex<CarriedBy>,
     is_unsent: AtomicBool,
     /// What came back from a carrier, sealed if there is TLS: it leaves first.
     returned: Mutex<Vec<u8>>,
@@ -26,7 +26,7 @@ pub(crate) struct Transport {
     secured: Option<Mutex<Secured>>,
 }
 
-enum Carrier {
+enum CarriedBy {
     /// Python: this is called when there is something to send, in whatever thread that is.
     Loop(Py<PyAny>),
     /// The reactor that serves.
@@ -37,7 +37,7 @@ impl Transport {
     /// Python carries the bytes: `wake` is called when there is something to send.
     pub(crate) fn new(wake: Py<PyAny>, secured: Option<Mutex<Secured>>) -> Self {
         Self {
-            carrier: Mutex::new(Carrier::Loop(wake)),
+            carrier: Mutex::new(CarriedBy::Loop(wake)),
             is_unsent: AtomicBool::new(false),
             returned: Mutex::default(),
             has_returned: AtomicBool::new(false),
@@ -57,8 +57,8 @@ impl Transport {
             return;
         }
         let wake = match &*lock(&self.carrier) {
-            Carrier::Loop(wake) => Some(wake.clone_ref(py)),
-            Carrier::Reactor(handle, id) => {
+            CarriedBy::Loop(wake) => Some(wake.clone_ref(py)),
+            CarriedBy::Reactor(handle, id) => {
                 handle.upstreams.note_unsent(*id);
                 if handle.mailbox.expect_turn() {
                     handle.wake(py);
@@ -128,11 +128,11 @@ impl Transport {
     pub(crate) fn attach(
         &self,
         protocol: Arc<dyn Carried>,
-        reactor: &Bound<'_, Reactor>,
+        reactor: &Bound<'_, Carrier>,
         fd: i32,
     ) -> PyResult<()> {
-        let (handle, id) = Reactor::attach_upstream(reactor, protocol, fd)?;
-        let replaced = std::mem::replace(&mut *lock(&self.carrier), Carrier::Reactor(handle, id));
+        let (handle, id) = Carrier::attach(reactor, protocol, fd)?;
+        let replaced = std::mem::replace(&mut *lock(&self.carrier), CarriedBy::Reactor(handle, id));
         drop(replaced);
         if self.is_unsent.swap(false, Ordering::AcqRel) {
             self.note_unsent(reactor.py());
@@ -141,10 +141,10 @@ impl Transport {
     }
 
     /// Has Python carry the bytes again; it takes what is to be sent by itself.
-    pub(crate) fn detach(&self, reactor: &Bound<'_, Reactor>, wake: Py<PyAny>) {
-        let replaced = std::mem::replace(&mut *lock(&self.carrier), Carrier::Loop(wake));
-        if let Carrier::Reactor(_, id) = &replaced {
-            Reactor::detach_upstream(reactor, *id);
+    pub(crate) fn detach(&self, reactor: &Bound<'_, Carrier>, wake: Py<PyAny>) {
+        let replaced = std::mem::replace(&mut *lock(&self.carrier), CarriedBy::Loop(wake));
+        if let CarriedBy::Reactor(_, id) = &replaced {
+            Carrier::detach(reactor, *id);
         }
         drop(replaced);
         self.is_unsent.store(false, Ordering::Release);
@@ -153,7 +153,7 @@ impl Transport {
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         // A lock that is taken means that the connection is in use: no garbage.
         match self.carrier.try_lock().as_deref() {
-            Ok(Carrier::Loop(wake)) => visit.call(wake),
+            Ok(CarriedBy::Loop(wake)) => visit.call(wake),
             _ => Ok(()),
         }
     }
