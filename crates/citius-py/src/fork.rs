@@ -4,33 +4,17 @@
 //! sends nothing, closes or unlinks no socket, and calls no hook. Children that code in C has forked, without Python's hooks,
 //! count too (`descriptor/unix/forks.rs`). Tests: `tests/server/test_forks.py`.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use pyo3::exceptions::PySystemExit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict};
 
 #[cfg(target_os = "linux")]
 use crate::descriptor::Fd;
 #[cfg(unix)]
 use crate::descriptor::unix::forks;
+use crate::process::Process;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::LEVEL_ERROR;
-
-/// How many forks lie between the process in which the interpreter was started and this one.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-/// The process that something was made in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Process(u32);
-
-impl Process {
-    #[inline]
-    pub(crate) fn current() -> Self {
-        Self(FORKS.load(Ordering::Relaxed))
-    }
-}
 
 /// Counts forks from now on.
 #[cfg(unix)]
@@ -52,23 +36,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 )]
 pub(crate) fn register(_module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
-}
-
-/// Has `function` called in each child of a fork; systems without `os.register_at_fork` have no forks.
-pub(crate) fn call_in_children(function: &Bound<'_, PyCFunction>) -> PyResult<()> {
-    let py = function.py();
-    if let Some(register) = py.import("os")?.getattr_opt("register_at_fork")? {
-        let keywords = PyDict::new(py);
-        keywords.set_item("after_in_child", function)?;
-        register.call((), Some(&keywords))?;
-    }
-    Ok(())
-}
-
-/// In the child, before anything else of it runs.
-#[cfg(unix)]
-pub(crate) fn count() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Have children of this process, forked by Python or by code in C, close these sockets with all their copies.

@@ -50,6 +50,7 @@ mod outbox;
 mod parameters;
 mod passing;
 mod pg;
+mod process;
 mod progress;
 mod quic;
 mod ration;

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use crate::data_types::DataTypes;
 use crate::deferrals::Deferrals;
 use crate::exchange::{Exchange, Role};
-use crate::fork::Process;
+use crate::process::Process;
 use crate::host_loop::HostLoop;
 use crate::ration::Ration;
 use crate::report;

@@ -12,7 +12,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-use crate::fork::call_in_children;
+use crate::process::call_in_children;
 
 use super::operation::{Operation, error};
 

@@ -24,7 +24,7 @@ use super::errors::Failure;
 use super::origin::{HttpOrigin, Key};
 use super::request::Asked;
 use super::upload::{HttpUpload, body_of_request};
-use crate::fork::Process;
+use crate::process::Process;
 use crate::passing::{Inbound, asks_for_websocket};
 use crate::request::Request;
 use crate::sync::lock;

@@ -21,7 +21,7 @@ use super::errors::errors;
 use super::rows::{RowType, Shape};
 use super::types::{PgTypes, TypeTable};
 use crate::client_metrics::ClientMetrics;
-use crate::fork::Process;
+use crate::process::Process;
 use crate::support::RENDER;
 use crate::sync::lock;
 

@@ -21,7 +21,7 @@ use super::connection::RedisConnection;
 use super::nodes::{Node, Nodes};
 use super::reply::{Blobs, Shape, Then};
 use crate::client_metrics::ClientMetrics;
-use crate::fork::Process;
+use crate::process::Process;
 use crate::sync::lock;
 
 /// Connections that share calls among them.

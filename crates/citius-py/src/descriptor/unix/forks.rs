@@ -19,7 +19,7 @@ use std::ffi::c_int;
 use std::io::{Error, Result};
 use std::sync::Once;
 
-use crate::fork::count;
+use crate::process::count;
 
 #[cfg(target_os = "linux")]
 pub(crate) use self::linux::keep;
