@@ -9,8 +9,7 @@ use std::any::Any;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
+use crate::logging::{Names, Subject};
 
 /// What a gateway keeps of an open exchange.
 pub(crate) trait Role: Any + Send {
@@ -29,7 +28,7 @@ pub(crate) trait Role: Any + Send {
     }
 
     /// What finds out what the log says of it, which may run Python code.
-    fn subject(&self, _py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
+    fn subject(&self, _py: Python<'_>, _names: Names<'_>) -> Option<LazySubject> {
         None
     }
 }
@@ -57,8 +56,8 @@ impl Exchange {
         (&mut *self.role as &mut dyn Any).downcast_mut()
     }
 
-    pub(crate) fn subject(&self, py: Python<'_>, handle: &ReactorHandle) -> Option<LazySubject> {
-        self.role.subject(py, handle)
+    pub(crate) fn subject(&self, py: Python<'_>, names: Names<'_>) -> Option<LazySubject> {
+        self.role.subject(py, names)
     }
 
     /// Makes one role of another. Returns the one before, to be dropped outside of the lock; `Err` gives `role` back if

@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use crate::descriptor::Fd;
 #[cfg(unix)]
 use crate::descriptor::unix::forks;
+use crate::logging::LEVEL_ERROR;
 use crate::process::Process;
 use crate::reactor_handle::ReactorHandle;
-use crate::report::LEVEL_ERROR;
 
 /// Counts forks from now on.
 #[cfg(unix)]

@@ -42,6 +42,7 @@ mod host;
 mod host_loop;
 mod http;
 mod items;
+mod logging;
 mod native;
 mod negotiate;
 mod numbers;

@@ -22,10 +22,10 @@ use smallvec::SmallVec;
 use crate::data_types::DataTypes;
 use crate::deferrals::Deferrals;
 use crate::exchange::{Exchange, Role};
-use crate::process::Process;
 use crate::host_loop::HostLoop;
+use crate::logging::{self, Names};
+use crate::process::Process;
 use crate::ration::Ration;
-use crate::report;
 use crate::support::guarded;
 use crate::sync::lock;
 use crate::upstream::carried::Upstreams;
@@ -115,7 +115,7 @@ impl Callbacks {
     /// Nothing is called; messages name the application `app`.
     pub(crate) fn of_application(py: Python<'_>, app: &Py<PyAny>) -> Self {
         Self {
-            application: Some(report::describe_application(app.bind(py)).into()),
+            application: Some(logging::describe_application(app.bind(py)).into()),
             ..Self::none(py)
         }
     }
@@ -191,6 +191,14 @@ impl ReactorHandle {
             upstreams: Upstreams::default(),
             outgoing: Outgoing::default(),
             home: Mutex::default(),
+        }
+    }
+
+    /// What messages about requests have in common.
+    pub(crate) fn names(&self) -> Names<'_> {
+        Names {
+            application: self.callbacks.application.as_deref(),
+            request_id_field: self.observed.request_id_field.as_deref(),
         }
     }
 
@@ -469,7 +477,7 @@ impl ReactorHandle {
         is_due
     }
 
-    /// Has the next turn [report](crate::report::failure) a failure; for threads without the GIL. Beyond
+    /// Has the next turn [report](logging::failure) a failure; for threads without the GIL. Beyond
     /// [`NOTES_MAX`] in one turn the rest is lost.
     pub(crate) fn note_failure(&self, message: String) {
         let mut notes = lock(&self.notes);
@@ -485,7 +493,7 @@ impl ReactorHandle {
         if self.has_notes.load(Ordering::Relaxed) && self.has_notes.swap(false, Ordering::Acquire) {
             let notes = std::mem::take(&mut *lock(&self.notes));
             for message in notes {
-                crate::report::failure(py, &message);
+                logging::failure(py, &message);
             }
         }
     }
@@ -543,6 +551,6 @@ impl citius_native::local::Reactor for ReactorHandle {
     }
 
     fn warn(&self, text: &str) {
-        Python::attach(|py| self.log(py, report::LEVEL_WARNING, text));
+        Python::attach(|py| self.log(py, logging::LEVEL_WARNING, text));
     }
 }

@@ -153,7 +153,7 @@ impl Request {
     #[cold]
     pub(crate) fn subject(&self) -> Subject {
         Subject::new(
-            &self.handle,
+            self.handle.names(),
             self.head(),
             self.route.as_ref().map(|route| &*route.label),
         )

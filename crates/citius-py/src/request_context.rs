@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 
 use crate::declared::DeclaredResponse;
 use crate::exchange::{LazySubject, Role, Tell};
+use crate::logging::Names;
 use crate::negotiate::ErrorFormat;
 use crate::passing::Passing;
 use crate::reactor_handle::ReactorHandle;
@@ -79,7 +80,7 @@ impl Role for NativeRequest {
         Some(Box::new(move |py| request.get().refuse_body(py)))
     }
 
-    fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
+    fn subject(&self, py: Python<'_>, _names: Names<'_>) -> Option<LazySubject> {
         let request = self.request.clone_ref(py);
         Some(Box::new(move |_| request.get().subject()))
     }
@@ -198,9 +199,11 @@ impl<'a> RequestContext<'a> {
     #[cold]
     pub(crate) fn subject(&self, py: Python<'_>) -> Subject {
         match (&self.head, &self.request) {
-            (Some(head), _) => {
-                Subject::new(self.handle, head, self.route.map(|route| &*route.label))
-            }
+            (Some(head), _) => Subject::new(
+                self.handle.names(),
+                head,
+                self.route.map(|route| &*route.label),
+            ),
             (None, Some(request)) => request.bind(py).get().subject(),
             (None, None) => Subject::named(format!("request {}", self.id.stream)),
         }

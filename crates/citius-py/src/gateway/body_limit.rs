@@ -89,7 +89,12 @@ impl BodyLimit {
     ) -> bool {
         let is_refused = self.bytes_max < u64::MAX && reply.limit_body(self.bytes_max);
         if is_refused {
-            self.report(py, handle, &Subject::new(handle, head, route), REFUSED);
+            self.report(
+                py,
+                handle,
+                &Subject::new(handle.names(), head, route),
+                REFUSED,
+            );
         }
         is_refused
     }

@@ -490,7 +490,7 @@ impl<'a, 'py> Dispatch<'a, 'py> {
                 routes.latest(self.turn.handle, kept.into_iter().chain(latest))
             }),
             Gateway::Asgi(_) | Gateway::Wsgi(_) => {
-                latest.map(|head| Subject::new(self.turn.handle, head, None))
+                latest.map(|head| Subject::new(self.turn.handle.names(), head, None))
             }
         }
     }
@@ -517,7 +517,7 @@ impl<'a, 'py> Dispatch<'a, 'py> {
     fn subject(&self, id: StreamId, exchange: Option<&Exchange>) -> Subject {
         let (py, handle) = (self.turn.py, self.turn.handle);
         exchange
-            .and_then(|exchange| exchange.subject(py, handle))
+            .and_then(|exchange| exchange.subject(py, handle.names()))
             .map_or_else(
                 || Subject::named(format!("request {}", id.stream)),
                 |subject| subject(py),

@@ -24,8 +24,8 @@ use super::errors::Failure;
 use super::origin::{HttpOrigin, Key};
 use super::request::Asked;
 use super::upload::{HttpUpload, body_of_request};
-use crate::process::Process;
 use crate::passing::{Inbound, asks_for_websocket};
+use crate::process::Process;
 use crate::request::Request;
 use crate::sync::lock;
 

@@ -22,6 +22,7 @@ use crate::exchange::{LazySubject, Role, Tell};
 use crate::fork::end_child_with;
 use crate::gateway::asgi::awaitables::{Ignored, Receive};
 use crate::gateway::asgi::message::{self, Body, InternedKeys, Message, Start};
+use crate::logging::Names;
 use crate::outbox::{AwaitCapacity, Capacity, Outbox, OutboxOwner, Waiters};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, Subject};
@@ -476,12 +477,12 @@ impl HttpCycle {
         let scope = {
             let state = lock(&self.state);
             if let Some(pending_call) = &state.pending_call {
-                return Subject::new(&self.handle, &pending_call.head, None);
+                return Subject::new(self.handle.names(), &pending_call.head, None);
             }
             state.scope.as_ref().map(|scope| scope.clone_ref(py))
         };
         match scope {
-            Some(scope) => Subject::of_scope(&self.handle, scope.bind(py)),
+            Some(scope) => Subject::of_scope(self.handle.names(), scope.bind(py)),
             None => Subject::named(format!("request {}", self.id().stream)),
         }
     }
@@ -738,7 +739,7 @@ impl Role for Py<HttpCycle> {
         Some(Box::new(move |py| this.get().refuse_body(py)))
     }
 
-    fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
+    fn subject(&self, py: Python<'_>, _names: Names<'_>) -> Option<LazySubject> {
         let this = self.clone_ref(py);
         Some(Box::new(move |py| this.get().subject(py)))
     }

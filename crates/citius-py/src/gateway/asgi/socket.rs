@@ -273,7 +273,7 @@ pub(super) fn request(
     ws::enter(turn, &session, false);
     let made = AsgiSocket {
         session,
-        subject: Subject::new(turn.handle, &head, None).named_as("WebSocket"),
+        subject: Subject::new(turn.handle.names(), &head, None).named_as("WebSocket"),
         state: Mutex::default(),
     };
     let socket = match Bound::new(py, made) {

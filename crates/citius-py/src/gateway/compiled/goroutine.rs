@@ -26,6 +26,7 @@ use super::{
 use crate::exchange::{LazySubject, Role};
 use crate::gateway::native::Route;
 use crate::gateway::turn::Turn;
+use crate::logging::Names;
 use crate::native::gil::attached;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
@@ -43,7 +44,7 @@ impl Role for InGoroutine {
         false
     }
 
-    fn subject(&self, _py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
+    fn subject(&self, _py: Python<'_>, _names: Names<'_>) -> Option<LazySubject> {
         let label = format!("a request ({})", self.route.info.label);
         Some(Box::new(move |_| Subject::named(label)))
     }

@@ -20,6 +20,7 @@ use self::abi::{CallResult, Entry, HandlerRequest, HandlerResponse};
 use self::arguments::{Argument, Decoded, Given};
 use crate::exchange::{LazySubject, Role};
 use crate::gateway::turn::Turn;
+use crate::logging::Names;
 use crate::native;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
@@ -78,8 +79,8 @@ impl Role for AwaitsBody {
         false
     }
 
-    fn subject(&self, _py: Python<'_>, handle: &ReactorHandle) -> Option<LazySubject> {
-        let subject = Subject::new(handle, &self.head, Some(&self.route.info.label));
+    fn subject(&self, _py: Python<'_>, names: Names<'_>) -> Option<LazySubject> {
+        let subject = Subject::new(names, &self.head, Some(&self.route.info.label));
         Some(Box::new(move |_| subject))
     }
 }
@@ -93,7 +94,7 @@ impl Role for InPool {
         false
     }
 
-    fn subject(&self, _py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
+    fn subject(&self, _py: Python<'_>, _names: Names<'_>) -> Option<LazySubject> {
         Some(Box::new(|_| Subject::named(String::from("a request"))))
     }
 }
@@ -304,7 +305,7 @@ fn complaint(
 ) -> String {
     let name = route.compiled.as_ref().map_or("", |handler| &handler.name);
     let what = format!(": the compiled handler {name}: {what}");
-    Subject::new(handle, head, Some(&route.info.label)).message(&what)
+    Subject::new(handle.names(), head, Some(&route.info.label)).message(&what)
 }
 
 /// A request for a compiled handler: calls it now, or when the body is there.

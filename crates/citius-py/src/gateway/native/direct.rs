@@ -15,6 +15,7 @@ use super::{Kind, Route, finish};
 use crate::exchange::{LazySubject, Role};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
+use crate::logging::Names;
 use crate::passing::{ClientRequest, Content, Direct, Inbound, Underway};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
@@ -59,8 +60,8 @@ impl Role for Forwarded {
         false
     }
 
-    fn subject(&self, _py: Python<'_>, handle: &ReactorHandle) -> Option<LazySubject> {
-        let subject = Subject::new(handle, self.head.as_ref()?, Some(&self.route.info.label));
+    fn subject(&self, _py: Python<'_>, names: Names<'_>) -> Option<LazySubject> {
+        let subject = Subject::new(names, self.head.as_ref()?, Some(&self.route.info.label));
         Some(Box::new(move |_| subject))
     }
 }

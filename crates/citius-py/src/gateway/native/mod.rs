@@ -25,6 +25,7 @@ use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::compiled::goroutine::InGoroutine;
 use crate::gateway::turn::Turn;
 use crate::gateway::{compiled, ws};
+use crate::logging::Names;
 use crate::passing::{Content, asks_for_websocket};
 use crate::reactor_handle::ReactorHandle;
 use crate::report;
@@ -60,7 +61,7 @@ impl Role for AwaitsBody {
         true
     }
 
-    fn subject(&self, py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
+    fn subject(&self, py: Python<'_>, _names: Names<'_>) -> Option<LazySubject> {
         let request = self.request.clone_ref(py);
         Some(Box::new(move |_| request.get().subject()))
     }

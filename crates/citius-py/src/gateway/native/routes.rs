@@ -342,7 +342,7 @@ impl Routes {
                 .router
                 .find(&method, head.path(), &mut Captures::default());
             if matches!(found, Found::Route(found) if Arc::ptr_eq(found, route)) {
-                return Some(Subject::new(handle, head, Some(&route.info.label)));
+                return Some(Subject::new(handle.names(), head, Some(&route.info.label)));
             }
         }
         Some(Subject::named(format!("a request ({})", route.info.label)))

@@ -19,6 +19,7 @@ use super::spool::{Spool, Spools};
 use super::start::Shared;
 use crate::exchange::{LazySubject, Role, Tell};
 use crate::fork::end_child;
+use crate::logging::Names;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request_context::RequestContext;
@@ -155,7 +156,7 @@ impl Call {
     pub(crate) fn subject(&self) -> Subject {
         let transfer = self.transfer();
         match (&transfer.head, &transfer.subject) {
-            (Some(head), _) => Subject::new(&self.handle, head, None),
+            (Some(head), _) => Subject::new(self.handle.names(), head, None),
             (None, Some(subject)) => subject.clone(),
             (None, None) => Subject::named(format!("request {}", self.id.stream)),
         }
@@ -352,7 +353,7 @@ impl Call {
             let body = std::mem::take(&mut transfer.body);
             let head = transfer.head.take();
             if !transfer.body_ended {
-                let subject = |head: &Head| Subject::new(&self.handle, head, None);
+                let subject = |head: &Head| Subject::new(self.handle.names(), head, None);
                 transfer.subject = head.as_deref().map(subject);
             }
             (head, body, transfer.body_ended)
@@ -458,7 +459,7 @@ impl Role for Arc<Call> {
         }))
     }
 
-    fn subject(&self, _py: Python<'_>, _handle: &ReactorHandle) -> Option<LazySubject> {
+    fn subject(&self, _py: Python<'_>, _names: Names<'_>) -> Option<LazySubject> {
         let call = Self::clone(self);
         Some(Box::new(move |_| Call::subject(&call)))
     }

@@ -182,7 +182,12 @@ impl Wsgi {
         let what = " asks for a WebSocket, and the environ of a WSGI application has no socket here (no \
                     werkzeug.socket, gunicorn.socket or wsgi.websocket): serve WebSockets by an ASGI or native \
                     application, see docs/guides/asgi-and-wsgi.md; further requests for one are not logged";
-        Subject::new(turn.handle, head, None).log(turn.py, turn.handle, LEVEL_WARNING, what);
+        Subject::new(turn.handle.names(), head, None).log(
+            turn.py,
+            turn.handle,
+            LEVEL_WARNING,
+            what,
+        );
     }
 
     fn next_job(&self, py: Python<'_>) -> Option<Arc<Call>> {
