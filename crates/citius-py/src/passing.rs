@@ -5,27 +5,70 @@
 //!
 //! Tests: `tests/http/gateway/`.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use citius_http::{Fields, Head, Method};
 use citius_reactor::{Peer, StreamCommand, StreamId};
-use citius_route::Captures;
+use citius_route::{Captures, Param};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::client_metrics::ClientMetrics;
 use crate::reactor_handle::ReactorHandle;
-use crate::request::Request;
-use crate::route::RouteInfo;
 
 /// What of a client's request the head for another server is made of.
 pub(crate) struct ClientRequest<'a> {
     pub(crate) head: &'a Head,
     pub(crate) captures: &'a Captures,
     pub(crate) peer: Peer,
-    pub(crate) route: Option<&'a RouteInfo>,
+    /// Those of its route.
+    pub(crate) params: &'a [Param],
+}
+
+/// A request of a client as Python hands it over to be passed on.
+pub(crate) trait Passable {
+    fn as_client(&self) -> ClientRequest<'_>;
+
+    fn inbound(&self) -> Inbound;
+
+    /// Its content, if it is here and was not to be passed on as it comes.
+    ///
+    /// # Errors
+    /// It has been read piece by piece.
+    fn whole_body<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>>;
+
+    /// What there is of content that is to be passed on as it comes.
+    ///
+    /// # Errors
+    /// It has been read or passed on, or the handler gets it whole.
+    fn take_unsent(&self, upgrades: bool) -> PyResult<Unsent>;
+
+    /// What comes of the content from now on goes there.
+    fn pass_content_on(&self, content: Arc<dyn Content>);
+}
+
+/// What finds the request in an object of Python's: the class of requests is the server's side's.
+pub(crate) type FindRequest = for<'a, 'py> fn(&'a Bound<'py, PyAny>) -> PyResult<&'a dyn Passable>;
+
+static FIND_REQUEST: OnceLock<FindRequest> = OnceLock::new();
+
+/// Says how requests are found in objects of Python's, before any is passed on.
+pub(crate) fn find_requests_by(find: FindRequest) {
+    let _ = FIND_REQUEST.set(find);
+}
+
+/// The request that an object of Python's is.
+///
+/// # Errors
+/// `TypeError`: it is none.
+pub(crate) fn request_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a dyn Passable> {
+    let Some(find) = FIND_REQUEST.get() else {
+        return Err(PyRuntimeError::new_err("there are no requests here"));
+    };
+    find(object)
 }
 
 /// A request of a client that is passed on to another server.
@@ -142,7 +185,7 @@ pub(crate) trait Underway: Passing {
     fn is_for_python(&self) -> bool;
 
     /// The coroutine that does.
-    fn to_python<'py>(&self, request: &Bound<'py, Request>) -> PyResult<Bound<'py, PyAny>>;
+    fn to_python<'py>(&self, request: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>;
 }
 
 /// The content of a response of another server, as the body of a `Response`.

@@ -20,14 +20,16 @@ use crate::completion::{self, SendOutcome};
 use crate::fork::end_child;
 use crate::form::{self, Fed, Form, FormSettings, FormState, Parts};
 use crate::held_calls::{HandlerProgress, HeldCalls};
-use crate::passing::{ClientRequest, Content, Unsent};
+use crate::passing::{
+    ClientRequest, Content, Inbound, Passable, Unsent, asks_for_websocket, find_requests_by,
+};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request_context::RequestContext;
 use crate::response::Response;
 use crate::route::RouteInfo;
 use crate::sink::Late;
-use crate::support::call_back;
+use crate::support::{call_back, latin};
 use crate::sync::lock;
 use crate::tls::TlsInfo;
 use crate::urlencoded::parse_urlencoded;
@@ -163,16 +165,6 @@ impl Request {
         &self.captures
     }
 
-    /// What a head for another server is made of.
-    pub(crate) fn as_client(&self) -> ClientRequest<'_> {
-        ClientRequest {
-            head: self.head(),
-            captures: &self.captures,
-            peer: self.peer,
-            route: self.route.as_deref(),
-        }
-    }
-
     pub(crate) fn route(&self) -> Option<&Arc<RouteInfo>> {
         self.route.as_ref()
     }
@@ -209,61 +201,6 @@ impl Request {
     /// So many bytes of the body were asked for.
     pub(crate) fn note_wanted(&self, bytes: u64) {
         lock(&self.body).wanted = bytes;
-    }
-
-    /// The body, if it is here and was not to be passed on as it comes.
-    ///
-    /// # Errors
-    /// It has been read piece by piece.
-    pub(crate) fn whole_body<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let body = lock(&self.body);
-        if body.content.is_some() || !body.ended && body.whole.is_none() {
-            return Ok(None);
-        }
-        drop(body);
-        self.body(py).map(Some)
-    }
-
-    /// What there is of a body that is to be passed on as it comes.
-    ///
-    /// # Errors
-    /// It has been read or passed on, or the handler gets it whole.
-    pub(crate) fn take_unsent(&self, upgrades: bool) -> PyResult<Unsent> {
-        let mut body = lock(&self.body);
-        if let Some(before) = &body.content {
-            return before.take_unsent().ok_or_else(|| {
-                PyRuntimeError::new_err(
-                    "the body of the request has been passed on already, and cannot be sent again",
-                )
-            });
-        }
-        if body.taken {
-            return Err(PyRuntimeError::new_err(
-                "the body of the request has been read piece by piece: what is left of it cannot be passed on",
-            ));
-        }
-        if !body.streamed && !upgrades {
-            return Err(PyRuntimeError::new_err(
-                "the body of the request has not arrived: pass requests on in a route with stream=True",
-            ));
-        }
-        let pieces = std::mem::take(&mut body.bytes);
-        let given = pieces.len() as u64;
-        Ok(Unsent {
-            given,
-            pieces,
-            wanted: body.wanted.saturating_sub(given),
-            end: None,
-        })
-    }
-
-    /// What comes of the body from now on goes there.
-    pub(crate) fn pass_content_on(&self, content: Arc<dyn Content>) {
-        let mut body = lock(&self.body);
-        body.taken = true;
-        let before = body.content.replace(content);
-        drop(body);
-        drop(before);
     }
 
     /// A piece of the body has come; if it is one of a form, there is something to be done.
@@ -389,6 +326,79 @@ impl Drop for Request {
             self.handle.keep_head(head);
         }
     }
+}
+
+impl Passable for Request {
+    fn as_client(&self) -> ClientRequest<'_> {
+        ClientRequest {
+            head: self.head(),
+            captures: &self.captures,
+            peer: self.peer,
+            params: self.route.as_ref().map_or(&[], |route| &route.params),
+        }
+    }
+
+    fn inbound(&self) -> Inbound {
+        Inbound {
+            handle: Arc::clone(&self.handle),
+            id: self.id,
+            upgrades: asks_for_websocket(self.head()),
+        }
+    }
+
+    fn whole_body<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let body = lock(&self.body);
+        if body.content.is_some() || !body.ended && body.whole.is_none() {
+            return Ok(None);
+        }
+        drop(body);
+        self.body(py).map(Some)
+    }
+
+    fn take_unsent(&self, upgrades: bool) -> PyResult<Unsent> {
+        let mut body = lock(&self.body);
+        if let Some(before) = &body.content {
+            return before.take_unsent().ok_or_else(|| {
+                PyRuntimeError::new_err(
+                    "the body of the request has been passed on already, and cannot be sent again",
+                )
+            });
+        }
+        if body.taken {
+            return Err(PyRuntimeError::new_err(
+                "the body of the request has been read piece by piece: what is left of it cannot be passed on",
+            ));
+        }
+        if !body.streamed && !upgrades {
+            return Err(PyRuntimeError::new_err(
+                "the body of the request has not arrived: pass requests on in a route with stream=True",
+            ));
+        }
+        let pieces = std::mem::take(&mut body.bytes);
+        let given = pieces.len() as u64;
+        Ok(Unsent {
+            given,
+            pieces,
+            wanted: body.wanted.saturating_sub(given),
+            end: None,
+        })
+    }
+
+    fn pass_content_on(&self, content: Arc<dyn Content>) {
+        let mut body = lock(&self.body);
+        body.taken = true;
+        let before = body.content.replace(content);
+        drop(body);
+        drop(before);
+    }
+}
+
+/// Has requests be found that are passed on.
+pub(crate) fn pass_requests_on() {
+    find_requests_by(|object| {
+        let request: &Request = object.cast::<Request>()?.get();
+        Ok(request)
+    });
 }
 
 #[pymethods]
@@ -878,17 +888,6 @@ impl Request {
             String::from_utf8_lossy(head.slice(head.target))
         )
     }
-}
-
-/// Field values and methods are bytes; each becomes the character of its number (RFC 9110 §5.5).
-pub(crate) fn latin<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
-    if bytes.is_ascii()
-        && let Ok(text) = std::str::from_utf8(bytes)
-    {
-        return PyString::new(py, text);
-    }
-    let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
-    PyString::new(py, &text)
 }
 
 /// Host and port of the client, as trusted proxies and the connection tell it.

@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::request::{Request, latin};
+use crate::request::Request;
 use crate::response::PREFIX_BYTES;
+use crate::support::latin;
 
 /// Adds them.
 pub(crate) fn add_readers(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -27,6 +27,17 @@ pub(crate) fn clear_exception(py: Python<'_>) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(PyErr::take(py))));
 }
 
+/// Field values and methods are bytes; each becomes the character of its number (RFC 9110 §5.5).
+pub(crate) fn latin<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
+    if bytes.is_ascii()
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
+        return PyString::new(py, text);
+    }
+    let text: String = bytes.iter().map(|&byte| char::from(byte)).collect();
+    PyString::new(py, &text)
+}
+
 /// An `OSError` with the number of `error`, if it has one; `what` begins the message.
 pub(crate) fn os_error(what: &str, error: &std::io::Error) -> PyErr {
     match error.raw_os_error() {

@@ -29,7 +29,6 @@ use super::upload::body_to_come;
 use crate::client_metrics::{ClientMetrics, ClientOperation, Operation};
 use crate::passing::{ClientRequest, Direct, DirectForward, Inbound, Passing, Prepared, Underway};
 use crate::progress::{Sleeper, Wakes};
-use crate::request::Request;
 use crate::sync::lock;
 
 /// What the requests of one declaration are passed on by.
@@ -408,7 +407,7 @@ impl Underway for Forwarding {
         lock(&self.outcome).is_some()
     }
 
-    fn to_python<'py>(&self, request: &Bound<'py, Request>) -> PyResult<Bound<'py, PyAny>> {
+    fn to_python<'py>(&self, request: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = request.py();
         let lease = lock(&self.lease).take();
         let slot = lease

@@ -15,8 +15,8 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use smallvec::SmallVec;
 
 use super::head::{Lines, Pairs};
-use crate::passing::{ClientRequest, asks_for_websocket};
-use crate::request::{Request, latin};
+use crate::passing::{ClientRequest, asks_for_websocket, request_of};
+use crate::support::latin;
 
 /// Fields that are for one connection, whatever `connection` says.
 const OF_CONNECTION: [&[u8]; 11] = [
@@ -133,8 +133,8 @@ fn leaves_its_place(path: &[u8]) -> bool {
 fn append_param(request: &ClientRequest<'_>, at: usize, target: &mut Vec<u8>) {
     let value = request.captures.get(at).map_or(&[][..], Vec::as_slice);
     let is_rest = request
-        .route
-        .and_then(|route| route.params.get(at))
+        .params
+        .get(at)
         .is_some_and(|param| param.converter == Converter::Path);
     let path = request.head.path();
     if is_rest {
@@ -230,9 +230,9 @@ impl ForwardRules {
     fn head<'py>(
         &self,
         py: Python<'py>,
-        request: &Bound<'py, Request>,
+        request: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyString>, Bound<'py, PyList>)> {
-        let request = request.get().as_client();
+        let request = request_of(request)?.as_client();
         let Onward { target, fields } = self.onward(&request).map_err(|why| refusal(py, why))?;
         let list = PyList::empty(py);
         for (name, value) in fields.iter() {
@@ -243,8 +243,8 @@ impl ForwardRules {
 
     /// Whether a request has content, or is to have.
     #[staticmethod]
-    fn has_body(request: &Bound<'_, Request>) -> bool {
-        request.get().head().body != BodyLength::None
+    fn has_body(request: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(request_of(request)?.as_client().head.body != BodyLength::None)
     }
 }
 

@@ -5,8 +5,8 @@
 //! that becomes free does so if another lane has waited for longer.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -24,9 +24,8 @@ use super::errors::Failure;
 use super::origin::{HttpOrigin, Key};
 use super::request::Asked;
 use super::upload::{HttpUpload, body_of_request};
-use crate::passing::{Inbound, asks_for_websocket};
+use crate::passing::request_of;
 use crate::process::Process;
-use crate::request::Request;
 use crate::sync::lock;
 
 /// Connections to any number of servers.
@@ -450,15 +449,11 @@ impl HttpPool {
         method: Py<PyString>,
         target: Py<PyString>,
         fields: Py<PyList>,
-        request: &Bound<'_, Request>,
+        request: &Bound<'_, PyAny>,
         deadlines: Option<DeadlineArguments>,
     ) -> PyResult<HttpCall> {
-        let (py, client) = (slf.py(), request.get());
-        let inbound = Inbound {
-            handle: Arc::clone(&client.handle),
-            id: client.id,
-            upgrades: asks_for_websocket(client.head()),
-        };
+        let (py, client) = (slf.py(), request_of(request)?);
+        let inbound = client.inbound();
         let body = body_of_request(py, client, slf, &inbound)?;
         Ok(HttpCall::new(
             slf.clone().unbind(),

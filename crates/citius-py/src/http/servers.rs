@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::limits::{ForwardLimit, OriginLimits, Slot};
-use crate::request::Request;
+use crate::passing::request_of;
 
 /// What is known of one server.
 #[pyclass(frozen, module = "citius._core")]
@@ -266,11 +266,16 @@ impl ForwardServers {
         clippy::needless_pass_by_value,
         reason = "arguments of a Python method are owned"
     )]
-    fn choose(&self, without: Vec<usize>, request: Option<&Bound<'_, Request>>) -> Option<usize> {
-        let head = request.map(|it| it.get().head());
+    fn choose(
+        &self,
+        without: Vec<usize>,
+        request: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<usize>> {
+        let request = request.map(request_of).transpose()?;
+        let head = request.map(|it| it.as_client().head);
         let at = self.look_without(head, &without);
         self.note_choice();
-        at
+        Ok(at)
     }
 
     /// The same for a request that has this key.

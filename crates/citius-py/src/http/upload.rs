@@ -17,9 +17,8 @@ use super::head::Pairs;
 use super::pool::HttpPool;
 use super::request::{refused, with_fields};
 use crate::awaitable::Poll;
-use crate::passing::{Content, Inbound, Unsent};
+use crate::passing::{Content, Inbound, Passable, Unsent};
 use crate::progress::Sleeper;
-use crate::request::Request;
 use crate::sync::lock;
 use crate::waiter::Waiter;
 
@@ -374,11 +373,11 @@ pub(super) fn body_to_come(
 /// It has been read, or passed on.
 pub(super) fn body_of_request(
     py: Python<'_>,
-    request: &Request,
+    request: &dyn Passable,
     pool: &Bound<'_, HttpPool>,
     inbound: &Inbound,
 ) -> PyResult<Body> {
-    let length = match request.head().body {
+    let length = match request.as_client().head.body {
         BodyLength::None if !inbound.upgrades => return Ok(Body::Nothing),
         BodyLength::Exact(length) => Some(length),
         _ => None,

@@ -16,8 +16,9 @@ use super::arguments::{Argument, Given};
 use super::{Handler, HandlerOutcome, keep_response, take_response, with_response};
 use crate::go::chan::Chan;
 use crate::native::object;
-use crate::request::{Request, latin};
+use crate::request::Request;
 use crate::response::Response;
+use crate::support::latin;
 
 /// Native code that handles requests.
 #[pyclass(frozen, module = "citius._core")]

@@ -16,7 +16,7 @@ use crate::exchange::{LazySubject, Role};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::logging::Names;
-use crate::passing::{ClientRequest, Content, Direct, Inbound, Underway};
+use crate::passing::{ClientRequest, Content, Direct, Inbound, Passable, Underway};
 use crate::reactor_handle::ReactorHandle;
 use crate::report::Subject;
 use crate::request_context::{NativeRequest, RequestContext};
@@ -93,7 +93,7 @@ pub(super) fn begin(
         head: &head,
         captures: &captures,
         peer,
-        route: Some(&route.info),
+        params: &route.info.params,
     };
     // With `Expect: 100-continue` the client is asked for content when the other server has said so.
     let is_asked = !ended && !head.expects_continue;
@@ -151,6 +151,6 @@ pub(super) fn writable(
             turn.handle.enter(reply.id(), entered);
         }
     }
-    let coroutine = request.and_then(|request| underway.to_python(&request));
+    let coroutine = request.and_then(|request| underway.to_python(request.as_any()));
     finish(turn, coroutine, Kind::Async, &mut context, reply);
 }

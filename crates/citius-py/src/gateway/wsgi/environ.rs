@@ -17,8 +17,9 @@ use pyo3::types::{PyDict, PyString};
 use pyo3::{IntoPyObjectExt, intern};
 
 use super::environ_cache::{CachedEnviron, set_line};
-use crate::request::{ip_text, latin};
+use crate::request::ip_text;
 use crate::reuse::{Known, Reuse as _, SpareDict};
+use crate::support::latin;
 
 /// Makes environs. Each thread that calls the application has its own.
 pub(super) struct EnvironFactory {

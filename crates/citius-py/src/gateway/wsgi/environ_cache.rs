@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::environ::Peers;
-use crate::request::latin;
 use crate::reuse::{Spare, SpareDict};
+use crate::support::latin;
 
 /// The environ of heads with the same field names in the same order.
 pub(super) struct CachedEnviron {
