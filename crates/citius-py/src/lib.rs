@@ -143,6 +143,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(target_os = "linux")]
     sandbox::register(module)?;
     go::register(module)?;
+    native::engines::register(module)?;
     fork::register(module)?;
     pg::register(module)?;
     redis::register(module)?;

@@ -23,7 +23,7 @@ pub(crate) struct Chan {
 impl Chan {
     /// The channel, in the process that has made it.
     #[inline]
-    fn channel(&self, py: Python<'_>) -> PyResult<&Channel> {
+    pub(crate) fn channel(&self, py: Python<'_>) -> PyResult<&Channel> {
         thread::check_generation(py, self.channel.generation())?;
         Ok(&self.channel)
     }
@@ -240,21 +240,6 @@ pub(crate) fn select(
         };
     }
     caller::perform(py, operation, ResultShape::Selected)
-}
-
-/// Gives a channel, or a client of Redis or PostgreSQL, a name by which native code finds it; `None` takes the name away.
-#[pyfunction]
-#[pyo3(signature = (name, shared))]
-pub(crate) fn share(py: Python<'_>, name: &str, shared: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    let chan = shared.and_then(|shared| shared.cast::<Chan>().ok());
-    let channel = match chan {
-        Some(chan) => Some(chan.get().channel(py)?.clone()),
-        None => None,
-    };
-    // A name is that of one thing.
-    crate::native::engines::share(name, shared.filter(|_| channel.is_none()))?;
-    citius_native::names::set(name, channel);
-    Ok(())
 }
 
 fn read_case(index: usize, case: &Bound<'_, PyAny>) -> PyResult<Case> {

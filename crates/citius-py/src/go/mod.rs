@@ -24,7 +24,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<chan::Chan>()?;
     module.add_class::<group::WaitGroup>()?;
     module.add_function(wrap_pyfunction!(chan::select, module)?)?;
-    module.add_function(wrap_pyfunction!(chan::share, module)?)?;
     module.add_function(wrap_pyfunction!(caller::set_serial, module)?)?;
     module.add_function(wrap_pyfunction!(caller::whereabouts, module)?)
 }

@@ -15,4 +15,26 @@ pub(crate) mod functions;
 mod pg;
 mod redis;
 
-pub(crate) use engine::share;
+use pyo3::prelude::*;
+
+use crate::go::chan::Chan;
+
+/// Adds the function.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(share, module)?)
+}
+
+/// Gives a channel, or a client of Redis or PostgreSQL, a name by which native code finds it; `None` takes the name away.
+#[pyfunction]
+#[pyo3(signature = (name, shared))]
+fn share(py: Python<'_>, name: &str, shared: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let chan = shared.and_then(|shared| shared.cast::<Chan>().ok());
+    let channel = match chan {
+        Some(chan) => Some(chan.get().channel(py)?.clone()),
+        None => None,
+    };
+    // A name is that of one thing.
+    engine::share(name, shared.filter(|_| channel.is_none()))?;
+    citius_native::names::set(name, channel);
+    Ok(())
+}
