@@ -9,8 +9,8 @@ use citius_http::FAST_PATHS;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::context::BaseContext;
 use crate::sync::lock;
-use crate::task::context::BaseContext;
 
 /// What the turn that runs has deferred.
 pub(crate) struct Deferrals {

@@ -14,9 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use smallvec::SmallVec;
 
+use crate::context::copy_current_context;
 use crate::reactor_handle::ReactorHandle;
 use crate::sync::lock;
-use crate::task::context::copy_current_context;
 
 /// How far the handler of a request is, and what it has deferred.
 #[derive(Default)]

@@ -29,7 +29,7 @@ use crate::fork::end_child;
 use crate::gateway::turn::Turn;
 use crate::gateway::{Dispatch, Gateway};
 use crate::host_loop::HostLoop;
-use crate::native;
+use crate::interpreter;
 use crate::quic::place_of;
 use crate::reactor_handle::{Callbacks, Observed, ReactorHandle};
 use crate::remote::PyHost;
@@ -573,7 +573,7 @@ impl Reactor {
         }
         if reactor.is_drained() {
             tasks.close(py);
-            citius_native::local::close(native::gil::attached(py), &*self.handle);
+            citius_native::local::close(interpreter::gil::attached(py), &*self.handle);
         }
     }
 

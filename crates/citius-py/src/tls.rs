@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use citius_http::Tls as Facts;
 use citius_reactor::wall_us;
-use citius_tls::{Challenges, ClientAuth, IdentityFiles, Server, Settings, Tickets, Version, pem};
+use citius_tls::{Challenges, ClientAuth, IdentityFiles, Server, Settings, Tickets, pem};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::sync::lock;
+use crate::upstream::tls::{unexpected, version_from};
 
 fn wall_s() -> u64 {
     wall_us() / 1_000_000
@@ -107,18 +108,6 @@ impl Tls {
             .take()
             .ok_or_else(|| PyValueError::new_err("another reactor has these certificates already"))
     }
-}
-
-pub(crate) fn version_from(text: &str) -> PyResult<Version> {
-    match text {
-        "tls1.2" => Ok(Version::Tls12),
-        "tls1.3" => Ok(Version::Tls13),
-        other => Err(unexpected("tls1.2 or tls1.3", other)),
-    }
-}
-
-pub(crate) fn unexpected(expected: &str, got: &str) -> PyErr {
-    PyValueError::new_err(format!("expected {expected}, got {got:?}"))
 }
 
 /// The certificate of `--ssl-dev` that is kept in `directory`: its file, its key's, its fingerprint, and whether it is new.

@@ -13,9 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::awaitable::Poll;
+use crate::context::{enter_context, exit_context};
 use crate::reactor_handle::ReactorHandle;
 use crate::sync::lock;
-use crate::task::{call_done_callback, enter_context, exit_context};
+use crate::task::call_done_callback;
 
 /// A future that is done when there may be something to see.
 #[pyclass(frozen, module = "citius._core", name = "_Waiter")]

@@ -22,7 +22,7 @@ use self::body_limit::{BodyLimit, CUT, REFUSED, UNREAD};
 use self::turn::Turn;
 use crate::exchange::Exchange;
 use crate::fork::end_child;
-use crate::native as native_code;
+use crate::interpreter;
 use crate::reactor_handle::Callbacks;
 use crate::report::{self, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
@@ -271,7 +271,7 @@ impl Service for Dispatch<'_, '_> {
     fn called(&mut self) -> Option<u64> {
         let (py, handle) = (self.turn.py, self.turn.handle);
         self.turn.tasks.enter_shared(py);
-        let next = citius_native::local::run(native_code::gil::attached(py), &**handle);
+        let next = citius_native::local::run(interpreter::gil::attached(py), &**handle);
         end_child(py, handle);
         next
     }

@@ -12,7 +12,7 @@ use super::awaitable::ChannelAwaitable;
 use super::element;
 use super::operation::{Operation, ResultShape, error, selected};
 use super::{caller, thread};
-use crate::native::object::{borrowed, value as value_of};
+use crate::object::{borrowed, value as value_of};
 
 /// A channel.
 #[pyclass(frozen, module = "citius._core", weakref, generic)]

@@ -9,7 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple, PyType};
 
-use crate::native::object::{borrowed, from_object, object, value};
+use crate::object::{borrowed, from_object, object, value};
 
 /// What `type=` of a channel says.
 pub(crate) fn of(kind: Option<&Bound<'_, PyAny>>) -> PyResult<Element> {

@@ -19,7 +19,6 @@ use pyo3::prelude::*;
 
 /// Adds the classes and functions.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::native::interpreter::install();
     thread::prepare(module.py())?;
     module.add_class::<chan::Chan>()?;
     module.add_class::<group::WaitGroup>()?;

@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
 use super::element;
-use crate::native::object::from_object;
+use crate::object::from_object;
 
 /// An operation.
 pub(crate) enum Operation {

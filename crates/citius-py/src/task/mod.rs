@@ -9,7 +9,7 @@
 //! Parked   --coroutine suspended on F: wakeup()------------------->  waits for F, an ordinary task
 //! ```
 //!
-//! `coroutine.rs` makes a step, `driver.rs` is what the task runs, `context.rs` has the contexts. Only asyncio's documented
+//! `coroutine.rs` makes a step, `driver.rs` is what the task runs, `../context.rs` has the contexts. Only asyncio's documented
 //! protocol between tasks and futures is used. Tests: `tests/eager/`.
 
 use std::cell::OnceCell;
@@ -23,19 +23,17 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::context::{BaseContext, enter_context, exit_context};
 use crate::host_loop::HostLoop;
 use crate::reuse::{Known, Links, Memory, Reuse, Spare};
 
 use self::coroutine::{Step, StepInput, advance, step};
 use self::driver::{ParkState, SuspendedCoroutine};
 
-pub(crate) mod context;
 mod coroutine;
 mod driver;
 mod future;
 
-use self::context::BaseContext;
-pub(crate) use self::context::{enter_context, exit_context, in_context};
 pub(crate) use self::coroutine::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
 };

@@ -5,13 +5,12 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use citius_tls::{Client, ClientSession, ClientSettings, IdentityFiles, Verification};
+use citius_tls::{Client, ClientSession, ClientSettings, IdentityFiles, Verification, Version};
 use pyo3::exceptions::{PyConnectionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::sync::lock;
-use crate::tls::{unexpected, version_from};
 
 /// The rules that connections to servers are secured by, read from files.
 #[pyclass(frozen, module = "citius._core")]
@@ -174,4 +173,16 @@ impl Secured {
     pub(crate) fn wants_write(&self) -> bool {
         self.tls.wants_write()
     }
+}
+
+pub(crate) fn version_from(text: &str) -> PyResult<Version> {
+    match text {
+        "tls1.2" => Ok(Version::Tls12),
+        "tls1.3" => Ok(Version::Tls13),
+        other => Err(unexpected("tls1.2 or tls1.3", other)),
+    }
+}
+
+pub(crate) fn unexpected(expected: &str, got: &str) -> PyErr {
+    PyValueError::new_err(format!("expected {expected}, got {got:?}"))
 }

@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use super::client_stream::ClientStream;
 use super::query;
-use crate::native::engines::functions as engines;
+use crate::engines::functions as engines;
 use crate::numbers;
 
 /// Handlers built for these are served.

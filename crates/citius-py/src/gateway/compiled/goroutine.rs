@@ -26,8 +26,8 @@ use super::{
 use crate::exchange::{LazySubject, Role};
 use crate::gateway::native::Route;
 use crate::gateway::turn::Turn;
+use crate::interpreter::gil::attached;
 use crate::logging::Names;
-use crate::native::gil::attached;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
 

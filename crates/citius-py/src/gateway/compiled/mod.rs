@@ -20,8 +20,8 @@ use self::abi::{CallResult, Entry, HandlerRequest, HandlerResponse};
 use self::arguments::{Argument, Decoded, Given};
 use crate::exchange::{LazySubject, Role};
 use crate::gateway::turn::Turn;
+use crate::interpreter;
 use crate::logging::Names;
-use crate::native;
 use crate::reactor_handle::ReactorHandle;
 use crate::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
@@ -291,7 +291,7 @@ fn report_exception(name: &str) {
     // The interpreter needs more stack than a goroutine has.
     citius_goroutine::on_thread_stack(|| {
         Python::attach(|py| {
-            native::report::exception(py, &format!("the compiled handler {name} raised"));
+            interpreter::report::exception(py, &format!("the compiled handler {name} raised"));
         });
     });
 }

@@ -15,7 +15,7 @@ use super::abi::{self, Entry, HandlerResponse};
 use super::arguments::{Argument, Given};
 use super::{Handler, HandlerOutcome, keep_response, take_response, with_response};
 use crate::go::chan::Chan;
-use crate::native::object;
+use crate::object;
 use crate::request::Request;
 use crate::response::Response;
 use crate::support::latin;

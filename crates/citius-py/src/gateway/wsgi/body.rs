@@ -16,11 +16,12 @@ use smallvec::SmallVec;
 
 use super::file::FileWrapper;
 use super::start::{ResponseState, Shared, block};
+use crate::context::in_context;
 use crate::fork::end_child_with;
 use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, LEVEL_WARNING};
 use crate::request_context::RequestContext;
 use crate::sink::{Sink, payload};
-use crate::task::{Tasks, in_context};
+use crate::task::Tasks;
 use crate::{file, respond, support};
 
 type Blocks<'py> = SmallVec<[Bound<'py, PyBytes>; 1]>;

@@ -1,4 +1,9 @@
-//! Python as the runtime of compiled handlers knows it.
+//! Python as the runtime of compiled handlers ([`citius_native`]) knows it: the GIL, objects, event loops.
+//!
+//! [`gil`] is where Python counts who has taken it. Tests: `tests/goroutines/`.
+
+pub(crate) mod gil;
+pub(crate) mod report;
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -9,7 +14,6 @@ use citius_native::{Channel, Interpreter, Place};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::{gil, report};
 use crate::go::chan::Chan;
 use crate::go::{caller, thread};
 

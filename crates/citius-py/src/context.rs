@@ -55,16 +55,16 @@ pub(crate) fn exit_context(py: Python<'_>, context: &Py<PyAny>) {
 
 /// A context as every request finds it.
 pub(crate) struct BaseContext {
-    pub(super) context: Py<PyAny>,
+    pub(crate) context: Py<PyAny>,
     /// Its variables and their values, so that looking for changes makes no objects.
-    pub(super) values: Vec<(Py<PyAny>, Py<PyAny>)>,
+    pub(crate) values: Vec<(Py<PyAny>, Py<PyAny>)>,
     /// Where contexts keep their variables, all in one immutable object that a copy shares: while that is the same, so
     /// are they. `None` where the interpreter does it otherwise.
-    pub(super) variables: Option<Field>,
+    pub(crate) variables: Option<Field>,
 }
 
 impl BaseContext {
-    pub(super) fn new(py: Python<'_>) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
         let context = copy_current_context(py)?;
         let mut values = Vec::new();
         for variable in context.bind(py).try_iter()? {
@@ -82,7 +82,7 @@ impl BaseContext {
     }
 
     /// Sets a variable in a copy, and looks what that has changed.
-    pub(super) fn find_variables(&self, py: Python<'_>) -> PyResult<Option<Field>> {
+    pub(crate) fn find_variables(&self, py: Python<'_>) -> PyResult<Option<Field>> {
         let probe = self.copy(py)?;
         let Some(before) = Memory::of(py, &probe) else {
             return Ok(None);
@@ -115,7 +115,7 @@ impl BaseContext {
 
     /// Whether `context` holds the very same values still. Not `==`, to which 0 and False are one.
     #[inline]
-    pub(super) fn is_same(&self, py: Python<'_>, context: &Py<PyAny>) -> bool {
+    pub(crate) fn is_same(&self, py: Python<'_>, context: &Py<PyAny>) -> bool {
         if let Some(field) = self.variables
             && field.of(py, context) == field.of(py, &self.context)
         {
@@ -126,7 +126,7 @@ impl BaseContext {
 
     /// Whether `context` holds the same values, whatever objects hold them.
     #[inline(never)]
-    pub(super) fn is_equal(&self, py: Python<'_>, context: &Py<PyAny>) -> bool {
+    pub(crate) fn is_equal(&self, py: Python<'_>, context: &Py<PyAny>) -> bool {
         let context = context.bind(py);
         let holds = |(variable, value): &(Py<PyAny>, Py<PyAny>)| {
             context.get_item(variable).is_ok_and(|held| held.is(value))
