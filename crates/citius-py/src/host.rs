@@ -40,7 +40,7 @@ use crate::support::{call_back, clear_exception, guarded, os_error};
 use crate::sync::{Flag, lock};
 use crate::task::Tasks;
 use crate::upstream::Carrier;
-use crate::upstream::carried::UpstreamCommand;
+use crate::upstreams::UpstreamCommand;
 
 /// One thread's poller, its connections and its gateway.
 #[pyclass(frozen, extends = Carrier, module = "citius._core", weakref)]

@@ -85,6 +85,7 @@ mod sync;
 mod task;
 mod tls;
 mod upstream;
+mod upstreams;
 mod urlencoded;
 mod waiter;
 

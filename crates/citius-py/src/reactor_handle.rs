@@ -28,7 +28,7 @@ use crate::process::Process;
 use crate::ration::Ration;
 use crate::support::guarded;
 use crate::sync::lock;
-use crate::upstream::carried::Upstreams;
+use crate::upstreams::Upstreams;
 
 /// Shared by the reactor's gateway and everything that may respond late.
 pub(crate) struct ReactorHandle {

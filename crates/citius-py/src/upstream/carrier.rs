@@ -5,10 +5,10 @@ use std::sync::Arc;
 use citius_reactor::UpstreamId;
 use pyo3::prelude::*;
 
-use super::carried::{Carried, UpstreamCommand};
 use crate::descriptor::{Fd, socket_of};
 use crate::reactor_handle::ReactorHandle;
 use crate::support::os_error;
+use crate::upstreams::{Carried, UpstreamCommand};
 
 /// What a reactor is to Python besides: its own class extends this one.
 #[pyclass(frozen, subclass, module = "citius._core")]

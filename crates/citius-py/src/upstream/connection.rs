@@ -9,10 +9,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 
-use super::carried::Carried;
 use super::carrier::Carrier;
 use super::tls::{ClientTls, Secured};
 use super::transport::Transport;
+use crate::upstreams::Carried;
 
 /// The rules of TLS and the name of the server.
 pub(crate) type TlsArguments<'py> = (Bound<'py, ClientTls>, String);

@@ -1,7 +1,6 @@
 //! Connections to other servers: what every one has ([`Upstream`]), and what a reactor knows of those that it watches
-//! ([`carried`]).
+//! ([`crate::upstreams`]).
 
-pub(crate) mod carried;
 mod carrier;
 mod connection;
 mod place;

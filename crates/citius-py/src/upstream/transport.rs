@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use crate::reactor_handle::ReactorHandle;
 use crate::sync::lock;
 
-use super::carried::Carried;
 use super::carrier::Carrier;
 use super::tls::{Opened, Secured};
+use crate::upstreams::Carried;
 
 /// What carries the bytes of one connection.
 pub(crate) struct Transport {
