@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use citius_base::support::os_error;
 use pyo3::prelude::*;
-
-use crate::support::os_error;
 
 /// The reactors that accept from the same sockets.
 #[pyclass(frozen, module = "citius._core")]

@@ -5,22 +5,22 @@
 
 use std::sync::Arc;
 
+use citius_base::fork::end_child_with;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::Subject;
+use citius_base::sink::Sink;
+use citius_base::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
+};
 use citius_http::{Action, Fault};
 use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use crate::fork::end_child_with;
-use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
 use crate::request::Request;
 use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
 use crate::respond::{is_coroutine, send_declared, send_fault, send_value};
-use crate::sink::Sink;
-use crate::task::{
-    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
-};
 
 /// How far a response is.
 pub(crate) enum SendOutcome {

@@ -9,14 +9,14 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use citius_base::support;
+use citius_base::sync::lock;
 use citius_http::{FAST_PATHS, Status};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::records::{Shape, offset_of, slot};
-use crate::support;
-use crate::sync::lock;
 
 /// What a route declares of its responses.
 #[pyclass(frozen, module = "citius._core")]

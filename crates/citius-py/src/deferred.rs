@@ -4,17 +4,17 @@
 //! cost no task. One that was deferred outside of a turn, or where a context variable was set, is not taken: it becomes a task
 //! of its own. Tests: `tests/server/test_background.py`.
 
+use citius_base::deferrals::Calls;
+use citius_base::fork::end_child;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::task::{LateStep, Progress, Resume, Tasks, is_cancellation};
 use pyo3::exceptions::PyException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::deferrals::Calls;
-use crate::fork::end_child;
-use crate::reactor_handle::ReactorHandle;
 use crate::respond::is_coroutine;
-use crate::task::{LateStep, Progress, Resume, Tasks, is_cancellation};
 
 /// Makes the calls that a turn has deferred, after its responses were written.
 #[inline]

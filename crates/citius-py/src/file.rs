@@ -6,14 +6,13 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use citius_base::descriptor::{Fd, duplicate};
+use citius_base::reactor_handle::ReactorHandle;
 use citius_http::Payload;
 use citius_reactor::Errno;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-
-use crate::descriptor::{Fd, duplicate};
-use crate::reactor_handle::ReactorHandle;
 
 /// What is left of an open binary file, from its position on, and the file closed; `None` if `object` is
 /// none or Python has to read it.

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use citius_base::reactor_handle::ReactorHandle;
 use citius_http::{Head, Status};
 use citius_reactor::Errno;
 use citius_static::{
@@ -13,8 +14,6 @@ use citius_static::{
 };
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
 use pyo3::prelude::*;
-
-use crate::reactor_handle::ReactorHandle;
 
 /// A file as the body of a response; it may be sent many times.
 #[pyclass(frozen, module = "citius._core")]

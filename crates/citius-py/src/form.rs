@@ -10,6 +10,9 @@ use std::io::Error;
 use std::mem;
 use std::sync::{Arc, Mutex};
 
+use citius_base::descriptor::{Fd, number_of};
+use citius_base::support;
+use citius_base::sync::lock;
 use citius_forms::{Event, Fault, Limits, Multipart, Part, urlencoded};
 use citius_http::Head;
 use citius_http::parameters::{self, Parameters};
@@ -17,10 +20,6 @@ use citius_reactor::{Pending, Slot, Spool, Spooler, StreamId, close};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-
-use crate::descriptor::{Fd, number_of};
-use crate::support;
-use crate::sync::lock;
 
 /// What a route's forms may have, as `citius.FormLimits` says it.
 #[derive(Clone, Copy, Debug, FromPyObject)]

@@ -8,15 +8,14 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
+use citius_base::context::copy_current_context;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::sync::lock;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use smallvec::SmallVec;
-
-use crate::context::copy_current_context;
-use crate::reactor_handle::ReactorHandle;
-use crate::sync::lock;
 
 /// How far the handler of a request is, and what it has deferred.
 #[derive(Default)]

@@ -11,6 +11,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
+use citius_base::deferrals::Deferrals;
+use citius_base::descriptor::{Fd, socket_of};
+use citius_base::fork::end_child;
+use citius_base::host_loop::HostLoop;
+use citius_base::interpreter;
+use citius_base::reactor_handle::{Callbacks, Observed, ReactorHandle};
+use citius_base::report::LEVEL_ERROR;
+use citius_base::support::{call_back, clear_exception, guarded, os_error};
+use citius_base::sync::{Flag, lock};
+use citius_base::task::Tasks;
+use citius_base::upstream::Carrier;
+use citius_base::upstreams::UpstreamCommand;
 use citius_http::Origin;
 use citius_http::origin::{Client, Scheme};
 use citius_reactor::{
@@ -22,25 +34,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::balancer::Balancer;
-use crate::deferrals::Deferrals;
 use crate::deferred::call_deferred;
-use crate::descriptor::{Fd, socket_of};
-use crate::fork::end_child;
 use crate::gateway::turn::Turn;
 use crate::gateway::{Dispatch, Gateway};
-use crate::host_loop::HostLoop;
-use crate::interpreter;
 use crate::quic::place_of;
-use crate::reactor_handle::{Callbacks, Observed, ReactorHandle};
 use crate::remote::PyHost;
-use crate::report::LEVEL_ERROR;
 use crate::request::Request;
 use crate::settings::{Settings, protocols_from};
-use crate::support::{call_back, clear_exception, guarded, os_error};
-use crate::sync::{Flag, lock};
-use crate::task::Tasks;
-use crate::upstream::Carrier;
-use crate::upstreams::UpstreamCommand;
 
 /// One thread's poller, its connections and its gateway.
 #[pyclass(frozen, extends = Carrier, module = "citius._core", weakref)]

@@ -20,79 +20,52 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-mod awaitable;
 mod balancer;
 mod buckets;
-mod client_metrics;
 mod completion;
-mod context;
-mod data_types;
 mod declared;
-mod deferrals;
 mod deferred;
-mod descriptor;
 mod engines;
-mod exchange;
 mod file;
 mod file_body;
-mod fork;
 mod form;
 mod gateway;
-mod go;
 mod held_calls;
 mod host;
-mod host_loop;
 mod http;
-mod interpreter;
 mod items;
-mod logging;
 mod negotiate;
 mod numbers;
-mod object;
 mod observe;
 mod outbox;
 mod parameters;
-mod passing;
 mod pg;
-mod process;
-mod progress;
 mod quic;
-mod ration;
-mod reactor_handle;
 mod records;
 mod redis;
 mod remote;
-mod report;
 mod request;
 mod request_context;
 mod respond;
 mod response;
-mod reuse;
 mod route;
 mod rpc;
 mod rpc_quic;
 mod rpc_unary;
 #[cfg(target_os = "linux")]
 mod sandbox;
-mod serial;
 mod server_events;
 mod settings;
-mod sink;
 mod static_directory;
 mod stream;
-mod support;
-mod sync;
-mod task;
 mod tls;
-mod upstream;
-mod upstreams;
 mod urlencoded;
-mod waiter;
 
 /// The module `citius._core`.
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     refuse_subinterpreters()?;
+    citius_base::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("FAST_PATHS", FAST_PATHS)?;
     module.add("METRICS", observe::metrics(module.py())?)?;
@@ -108,14 +81,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     request::pass_requests_on();
     module.add_class::<held_calls::HeldCalls>()?;
     module.add_class::<response::Response>()?;
-    module.add_class::<passing::Relay>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<balancer::Balancer>()?;
     module.add_class::<gateway::native::Native>()?;
     module.add_class::<gateway::asgi::Asgi>()?;
-    if FAST_PATHS {
-        awaitable::install_slots(module.py());
-    }
     module.add_class::<gateway::ws::WebSocket>()?;
     module.add_class::<gateway::wt::WebTransport>()?;
     module.add_class::<gateway::ws::room::Room>()?;
@@ -126,7 +95,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     gateway::compiled::object::register(module)?;
     module.add_class::<records::RecordDecoder>()?;
     module.add_class::<declared::DeclaredResponse>()?;
-    module.add_class::<upstream::Carrier>()?;
     module.add_class::<host::Reactor>()?;
     rpc_quic::add_calls(module)?;
     module.add_class::<file_body::FileBody>()?;
@@ -134,11 +102,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     buckets::add_to(module)?;
     module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;
-    module.add_class::<client_metrics::ClientMetrics>()?;
-    module.add_class::<client_metrics::ClientOperation>()?;
     module.add_class::<tls::Tls>()?;
-    module.add_class::<upstream::tls::ClientTls>()?;
-    module.add_class::<upstream::tls::ClientTlsStream>()?;
     module.add_class::<tls::TlsInfo>()?;
     module.add_class::<tls::TlsTickets>()?;
     module.add_function(wrap_pyfunction!(tls::development_certificate, module)?)?;
@@ -146,14 +110,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(quic::steering_program, module)?)?;
     #[cfg(target_os = "linux")]
     sandbox::register(module)?;
-    interpreter::install();
-    go::register(module)?;
     engines::register(module)?;
-    fork::register(module)?;
     pg::register(module)?;
     redis::register(module)?;
-    http::register(module)?;
-    module.add_class::<task::Driver>()
+    http::register(module)
 }
 
 /// Objects that are kept between requests belong to one interpreter. Python refuses others by itself only where they

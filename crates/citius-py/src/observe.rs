@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use citius_base::client_metrics::{self, ClientMetrics};
+use citius_base::sync::lock;
 use citius_http::Fault;
 use citius_observe::observer::{self, fault_name};
 use citius_observe::slot::{BUCKETS_US, SLOT_CELLS};
@@ -18,15 +20,12 @@ use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::client_metrics::{self, ClientMetrics};
-use crate::sync::lock;
-
 /// The access log, with the format of its lines.
 fn open_log(format: &str, fd: Option<i32>) -> PyResult<(Arc<Lines>, Format)> {
     let format = Format::parse(format).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let sink = match fd {
         None => Sink::Stdout,
-        Some(fd) => Sink::Open(crate::descriptor::duplicate(fd)?),
+        Some(fd) => Sink::Open(citius_base::descriptor::duplicate(fd)?),
     };
     Ok((Arc::new(Lines::open(sink)?), format))
 }

@@ -6,13 +6,12 @@
 
 use std::sync::Arc;
 
+use citius_base::awaitable::{Poll, PollAwaitable, impl_awaitable};
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::waiter::Waiter;
 use citius_reactor::{Reply, StreamCommand, StreamId};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
-
-use crate::awaitable::{Poll, PollAwaitable, impl_awaitable};
-use crate::reactor_handle::ReactorHandle;
-use crate::waiter::Waiter;
 
 pub(crate) type Waiters = SmallVec<[Py<Waiter>; 1]>;
 

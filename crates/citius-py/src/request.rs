@@ -5,6 +5,16 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use citius_base::fork::end_child;
+use citius_base::passing::{
+    ClientRequest, Content, Inbound, Passable, Unsent, asks_for_websocket, find_requests_by,
+};
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::Subject;
+use citius_base::sink::Late;
+use citius_base::support;
+use citius_base::support::{call_back, latin};
+use citius_base::sync::lock;
 use citius_http::origin::Client;
 use citius_http::{Fields, Head, Status};
 use citius_reactor::{Peer, ResponseAction, StreamCommand, StreamId};
@@ -17,23 +27,15 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use smallvec::SmallVec;
 
 use crate::completion::{self, SendOutcome};
-use crate::fork::end_child;
 use crate::form::{self, Fed, Form, FormSettings, FormState, Parts};
 use crate::held_calls::{HandlerProgress, HeldCalls};
-use crate::passing::{
-    ClientRequest, Content, Inbound, Passable, Unsent, asks_for_websocket, find_requests_by,
-};
-use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
 use crate::request_context::RequestContext;
+use crate::respond;
+use crate::response;
 use crate::response::Response;
 use crate::route::RouteInfo;
-use crate::sink::Late;
-use crate::support::{call_back, latin};
-use crate::sync::lock;
 use crate::tls::TlsInfo;
 use crate::urlencoded::parse_urlencoded;
-use crate::{respond, response, support};
 
 /// One request; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]

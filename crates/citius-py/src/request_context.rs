@@ -4,22 +4,22 @@
 
 use std::sync::Arc;
 
+use citius_base::exchange::{LazySubject, Role, Tell};
+use citius_base::logging::Names;
+use citius_base::passing::Passing;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::Subject;
+use citius_base::sink::Sink;
 use citius_http::Head;
 use citius_reactor::{Peer, StreamId};
 use citius_route::Captures;
 use pyo3::prelude::*;
 
 use crate::declared::DeclaredResponse;
-use crate::exchange::{LazySubject, Role, Tell};
-use crate::logging::Names;
 use crate::negotiate::ErrorFormat;
-use crate::passing::Passing;
-use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
 use crate::request::Request;
 use crate::respond::log_fault;
 use crate::route::RouteInfo;
-use crate::sink::Sink;
 use crate::stream::Stream;
 
 /// One request as its response needs it: with or without a Python object.

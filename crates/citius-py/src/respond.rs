@@ -6,6 +6,10 @@
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
+use citius_base::passing::{Inbound, Relay, Source};
+use citius_base::report::LEVEL_ERROR;
+use citius_base::sink::{Sink, payload};
+use citius_base::support;
 use citius_http::{
     Action, FAST_PATHS, Fault, Fields, Metadata, Method, Output, Payload, PlainResponse,
     ResponseHead, Status, TEXT,
@@ -19,14 +23,11 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::declared::DeclaredResponse;
+use crate::file;
 use crate::file_body::FileBody;
 use crate::negotiate::{ErrorFormat, prefers_msgpack};
-use crate::passing::{Inbound, Relay, Source};
-use crate::report::LEVEL_ERROR;
 use crate::response::Response;
-use crate::sink::{Sink, payload};
 use crate::stream::{Stream, bytes_of, copy_of_buffer, trailer_fields};
-use crate::{file, support};
 
 use crate::completion::SendOutcome;
 use crate::request_context::{HandlerStage, NativeRequest, RequestContext, end_streamed};

@@ -3,15 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Mutex;
 
+use citius_base::support;
+use citius_base::sync::lock;
 use citius_http::{Fault, Fields, Status};
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-
-use crate::support;
-use crate::sync::lock;
 
 /// Flags and length before a message in an envelope.
 pub(crate) const PREFIX_BYTES: usize = 5;

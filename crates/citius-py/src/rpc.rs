@@ -2,12 +2,11 @@
 
 use std::sync::Mutex;
 
+use citius_base::sync::lock;
 use citius_rpc::{Incoming, Responses};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-
-use crate::sync::lock;
 
 /// Messages of one connection, found in whatever pieces they come in.
 #[pyclass(frozen, module = "citius._core")]

@@ -8,14 +8,13 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use citius_base::sync::lock;
+use citius_base::upstream::tls::ClientTls;
 use citius_quic::{Calls, CallsEnd};
 use citius_rpc::{PROTOCOL, Request, take_request};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-
-use crate::sync::lock;
-use crate::upstream::tls::ClientTls;
 
 /// `[2, "$/goodbye", []]`.
 const GOODBYE: &[u8] = b"\x93\x02\xa9$/goodbye\x90";

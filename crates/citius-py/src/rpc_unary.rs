@@ -2,6 +2,7 @@
 //! step (`python/citius/web/interop/connectrpc/rpc_short.py`), and how deep JSON is nested (`rpc_json.py`). Tests:
 //! `tests/rpc/test_rpc_paths.py`, `tests/rpc/test_rpc_depth.py`.
 
+use citius_base::support::latin;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -9,7 +10,6 @@ use pyo3::types::{PyBytes, PyString};
 
 use crate::request::Request;
 use crate::response::PREFIX_BYTES;
-use crate::support::latin;
 
 /// Adds them.
 pub(crate) fn add_readers(module: &Bound<'_, PyModule>) -> PyResult<()> {

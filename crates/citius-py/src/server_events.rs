@@ -3,12 +3,11 @@
 //! The general way is `encode_event` in `python/citius/web/realtime/events.py`. What most events are is written here from the objects
 //! themselves; the bytes are the same (I21). Tests: `tests/gateway/test_event_streams.py`.
 
+use citius_base::support;
 use citius_http::FAST_PATHS;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString};
-
-use crate::support;
 
 /// Appends one event: an `Event`, or the data of one.
 #[inline]

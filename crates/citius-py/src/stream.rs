@@ -8,6 +8,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::Subject;
+use citius_base::support::{call_back, client_disconnected};
+use citius_base::sync::{Flag, lock};
 use citius_http::{FAST_PATHS, Fault, Fields, Payload};
 use citius_reactor::{ResponseAction, StreamCommand, StreamId, coarse_ms};
 use pyo3::exceptions::PyValueError;
@@ -16,12 +20,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 
-use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
 use crate::response;
 use crate::server_events::{append_data, append_event, plain_text};
-use crate::support::{call_back, client_disconnected};
-use crate::sync::{Flag, lock};
 
 /// Tells a request that its stream has ended, and whether it has failed.
 pub(crate) type EndStreamed = fn(&Bound<'_, PyAny>, bool);

@@ -4,15 +4,14 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use citius_base::sync::lock;
+use citius_base::upstream::tls::{unexpected, version_from};
 use citius_http::Tls as Facts;
 use citius_reactor::wall_us;
 use citius_tls::{Challenges, ClientAuth, IdentityFiles, Server, Settings, Tickets, pem};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-use crate::sync::lock;
-use crate::upstream::tls::{unexpected, version_from};
 
 fn wall_s() -> u64 {
     wall_us() / 1_000_000

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use citius_base::serial::Signal;
+use citius_base::sync::lock;
 use citius_goroutine::on_thread_stack;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -9,8 +11,6 @@ use pyo3::prelude::*;
 
 use crate::pg::pool::PgPool;
 use crate::redis::client::RedisClient;
-use crate::serial::Signal;
-use crate::sync::lock;
 use citius_native::chan::receive_value;
 use citius_native::codes::{self, CLOSED};
 use citius_native::net::error::{NetError, Result};

@@ -17,7 +17,7 @@ mod redis;
 
 use pyo3::prelude::*;
 
-use crate::go::chan::Chan;
+use citius_base::go::chan::Chan;
 
 /// Adds the function.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use citius_base::serial::Signal;
 use citius_pg::{Change, Parameters, change_of, first_word};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -11,7 +12,6 @@ use super::failure::failure_of;
 use crate::pg::call::PgCall;
 use crate::pg::native::Table;
 use crate::pg::pool::PgPool;
-use crate::serial::Signal;
 use citius_native::net::error::{NetError, Result};
 use citius_native::wait::Until;
 

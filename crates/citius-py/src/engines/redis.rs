@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use citius_base::serial::Signal;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple};
@@ -10,7 +11,6 @@ use super::engine::{Engine, attached, check_wait, wait_for};
 use super::failure::failure_of;
 use crate::redis::call::RedisCall;
 use crate::redis::client::RedisClient;
-use crate::serial::Signal;
 use citius_native::net::error::Result;
 use citius_native::wait::Until;
 

@@ -3,12 +3,11 @@
 //! In: limits of the server and of the route. Out: a limit for the protocol, which counts. A body that is held until it is
 //! complete has a limit; a streamed one only if an option sets it. Tests: `tests/abuse/`, `tests/gateway/`.
 
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::{LEVEL_WARNING, Subject};
 use citius_http::{Head, Limits};
 use citius_reactor::Reply;
 use pyo3::Python;
-
-use crate::reactor_handle::ReactorHandle;
-use crate::report::{LEVEL_WARNING, Subject};
 
 /// The limit of one body.
 #[derive(Clone, Copy, Debug)]

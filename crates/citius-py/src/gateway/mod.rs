@@ -2,10 +2,16 @@
 //!
 //! In: the events of a [`Service`]. Out: calls of the gateway that was fixed when the reactor was made, by a `match` that the
 //! compiler sees through. What all interfaces share is in [`Dispatch`]: static files, limits, log messages. What a gateway
-//! keeps of an open exchange is its [`Role`](crate::exchange::Role). Tests: `tests/gateway/`, `tests/asgi/`, `tests/wsgi/`.
+//! keeps of an open exchange is its [`Role`](citius_base::exchange::Role). Tests: `tests/gateway/`, `tests/asgi/`, `tests/wsgi/`.
 
 use std::sync::Arc;
 
+use citius_base::exchange::Exchange;
+use citius_base::fork::end_child;
+use citius_base::interpreter;
+use citius_base::reactor_handle::Callbacks;
+use citius_base::report::{self, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING, Subject};
+use citius_base::support::{clear_exception, guarded};
 use citius_http::{
     Action, Fault, Fields, Head, Method, Millis, Payload, ProcedureCall, RefusedHead, ResponseHead,
 };
@@ -20,13 +26,7 @@ use pyo3::prelude::*;
 
 use self::body_limit::{BodyLimit, CUT, REFUSED, UNREAD};
 use self::turn::Turn;
-use crate::exchange::Exchange;
-use crate::fork::end_child;
-use crate::interpreter;
-use crate::reactor_handle::Callbacks;
-use crate::report::{self, LEVEL_DEBUG, LEVEL_ERROR, LEVEL_INFO, LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
-use crate::support::{clear_exception, guarded};
 
 pub(crate) mod asgi;
 pub(crate) mod body_limit;
@@ -263,7 +263,7 @@ impl Service for Dispatch<'_, '_> {
         self.turn.tasks.enter_shared(py);
         let why = match error {
             Some(error) => std::io::Error::from(error).to_string(),
-            None => crate::upstream::CLOSED.into(),
+            None => citius_base::upstream::CLOSED.into(),
         };
         let _ = guarded(py, || protocol.on_end(py, &why));
     }

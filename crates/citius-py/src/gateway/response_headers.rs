@@ -9,12 +9,11 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
+use citius_base::sync::lock;
 use citius_http::fields::parse_decimal;
 use citius_http::{FAST_PATHS, Fields};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
-
-use crate::sync::lock;
 
 /// Lists that are kept.
 const LISTS_KEPT_MAX: usize = 4;

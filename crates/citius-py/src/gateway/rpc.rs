@@ -6,6 +6,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use citius_base::exchange::Role;
+use citius_base::fork::end_child_with;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::Subject;
+use citius_base::sink::{Late, Sink, payload};
+use citius_base::support;
+use citius_base::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 use citius_http::{Action, Fault, Fields, Form, Payload, ProcedureCall, ResponseHead, Status};
 use citius_reactor::{Reply, StreamId};
 use citius_rpc::{encode_bytes, encode_text};
@@ -13,18 +22,9 @@ use pyo3::exceptions::{PyBaseException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString};
 
-use crate::exchange::Role;
-use crate::fork::end_child_with;
 use crate::gateway::turn::Turn;
-use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
 use crate::respond::send_fault;
 use crate::route::Kind;
-use crate::sink::{Late, Sink, payload};
-use crate::support;
-use crate::task::{
-    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
-};
 
 /// What is exposed, by name.
 pub(crate) type Procedures = HashMap<Vec<u8>, Arc<Procedure>>;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::task::Tasks;
 use pyo3::prelude::*;
-
-use crate::reactor_handle::ReactorHandle;
-use crate::task::Tasks;
 
 /// One turn of the reactor, with the GIL in hand.
 pub(crate) struct Turn<'a, 'py> {

@@ -3,6 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use citius_base::awaitable::Poll;
+use citius_base::passing::Inbound;
+use citius_base::progress::{Progress, Sleeper, Stage};
+use citius_base::serial::Signal;
+use citius_base::sync::lock;
+use citius_base::waiter::Waiter;
 use citius_reactor::{coarse_ms, exact_us};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -16,12 +22,6 @@ use super::pool::HttpPool;
 use super::reply::HttpReply;
 use super::request::Asked;
 use super::upload::HttpUpload;
-use crate::awaitable::Poll;
-use crate::passing::Inbound;
-use crate::progress::{Progress, Sleeper, Stage};
-use crate::serial::Signal;
-use crate::sync::lock;
-use crate::waiter::Waiter;
 
 /// What follows the head.
 pub(crate) enum Body {
@@ -323,7 +323,7 @@ pub(crate) fn sleeper_for(py: Python<'_>, pool: &HttpPool) -> PyResult<(Sleeper,
         let waiter = Waiter::on_loop(py, event_loop, None)?;
         return Ok((Sleeper::Task(waiter.clone_ref(py)), waiter));
     }
-    let event_loop = crate::go::caller::running_loop(py)?.ok_or_else(|| {
+    let event_loop = citius_base::go::caller::running_loop(py)?.ok_or_else(|| {
         PyRuntimeError::new_err("a request is awaited where no asyncio loop runs: use .sync")
     })?;
     let waiter = Waiter::on_loop(py, event_loop.unbind(), None)?;
@@ -336,7 +336,7 @@ pub(crate) fn wait_serially(
     mut look: impl FnMut() -> PyResult<Result<Py<PyAny>, Arc<Signal>>>,
     abandon: impl FnOnce(),
 ) -> PyResult<Py<PyAny>> {
-    crate::serial::check(py, "a request to another server")?;
+    citius_base::serial::check(py, "a request to another server")?;
     loop {
         match look()? {
             Ok(value) => return Ok(value),

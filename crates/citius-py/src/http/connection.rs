@@ -6,6 +6,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use citius_base::passing::Inbound;
+use citius_base::progress::Sleeper;
+use citius_base::sync::lock;
+use citius_base::upstream::{CLOSED, Carrier, Protocol, TlsArguments, Upstream};
 use citius_h1::client::{
     Asked, Connection, Content, Event, Fault, Limits, ResponseHead, encode_chunk, encode_last_chunk,
 };
@@ -26,10 +30,6 @@ use super::pool::{HttpPool, Spoken};
 use super::reply::{HttpReply, Response};
 use super::request::{RequestParts, encode_h1, expects_continue, refused_h2};
 use super::upload::{HttpUpload, Part};
-use crate::passing::Inbound;
-use crate::progress::Sleeper;
-use crate::sync::lock;
-use crate::upstream::{CLOSED, Carrier, Protocol, TlsArguments, Upstream};
 
 /// A connection to a server.
 #[pyclass(frozen, module = "citius._core")]

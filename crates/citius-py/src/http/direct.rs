@@ -9,6 +9,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use citius_base::client_metrics::{ClientMetrics, ClientOperation, Operation};
+use citius_base::passing::{
+    ClientRequest, Direct, DirectForward, Inbound, Passing, Prepared, Underway,
+};
+use citius_base::progress::{Sleeper, Wakes};
+use citius_base::sync::lock;
 use citius_http::{Fields, Head, Method, Payload, Status};
 use citius_observe::ClientCounter;
 use citius_reactor::{ResponseAction, StreamCommand};
@@ -26,10 +32,6 @@ use super::reply::HttpReply;
 use super::request::Asked;
 use super::servers::{ForwardServer, ForwardServers, Lease};
 use super::upload::body_to_come;
-use crate::client_metrics::{ClientMetrics, ClientOperation, Operation};
-use crate::passing::{ClientRequest, Direct, DirectForward, Inbound, Passing, Prepared, Underway};
-use crate::progress::{Sleeper, Wakes};
-use crate::sync::lock;
 
 /// What the requests of one declaration are passed on by.
 struct Forwarder {

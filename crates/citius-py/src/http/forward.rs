@@ -6,6 +6,8 @@
 use std::io::Write;
 use std::net::IpAddr;
 
+use citius_base::passing::{ClientRequest, asks_for_websocket, request_of};
+use citius_base::support::latin;
 use citius_http::fields::is_forbidden_trailer;
 use citius_http::origin::Client;
 use citius_http::{BodyLength, Fault, Fields, Head, Method};
@@ -15,8 +17,6 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use smallvec::SmallVec;
 
 use super::head::{Lines, Pairs};
-use crate::passing::{ClientRequest, asks_for_websocket, request_of};
-use crate::support::latin;
 
 /// Fields that are for one connection, whatever `connection` says.
 const OF_CONNECTION: [&[u8]; 11] = [

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use crate::progress::Sleeper;
-use crate::sync::lock;
+use citius_base::progress::Sleeper;
+use citius_base::sync::lock;
 
 use super::errors::Failure;
 use super::head::Pairs;

@@ -7,9 +7,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use citius_base::sync::lock;
 use pyo3::prelude::*;
-
-use crate::sync::lock;
 
 /// How many requests of a declaration are passed on at a time.
 #[pyclass(frozen, module = "citius._core")]

@@ -34,7 +34,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<upload::HttpUpload>()?;
     module.add_class::<upload::HttpSending>()?;
     module.add_class::<forward::ForwardRules>()?;
-    module.add_class::<crate::passing::DirectForward>()?;
     module.add_class::<limits::ForwardLimit>()?;
     module.add_class::<limits::OriginSlots>()?;
     module.add_class::<limits::CircuitGate>()?;

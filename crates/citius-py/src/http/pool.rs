@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::ThreadId;
 use std::time::Duration;
 
+use citius_base::passing::request_of;
+use citius_base::process::Process;
+use citius_base::sync::lock;
 use citius_h1::client::Limits;
 use citius_reactor::coarse_ms;
 use pyo3::IntoPyObjectExt;
@@ -24,9 +27,6 @@ use super::errors::Failure;
 use super::origin::{HttpOrigin, Key};
 use super::request::Asked;
 use super::upload::{HttpUpload, body_of_request};
-use crate::passing::request_of;
-use crate::process::Process;
-use crate::sync::lock;
 
 /// Connections to any number of servers.
 #[pyclass(frozen, module = "citius._core")]

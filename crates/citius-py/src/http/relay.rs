@@ -9,6 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use citius_base::passing::{Inbound, Passing, Relay, Source};
+use citius_base::progress::{Sleeper, Wakes};
+use citius_base::report::{LEVEL_WARNING, Subject, subject_of};
 use citius_http::{Fields, Payload};
 use citius_reactor::{ResponseAction, StreamCommand, coarse_ms};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -18,9 +21,6 @@ use super::errors::Failure;
 use super::forward::client_trailers;
 use super::incoming::Found;
 use super::reply::HttpReply;
-use crate::passing::{Inbound, Passing, Relay, Source};
-use crate::progress::{Sleeper, Wakes};
-use crate::report::{LEVEL_WARNING, Subject, subject_of};
 
 /// The content of a reply, as the body of a `Response`.
 #[pyfunction]

@@ -3,6 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use citius_base::awaitable::Poll;
+use citius_base::progress::Sleeper;
+use citius_base::support::call_back;
+use citius_base::sync::lock;
+use citius_base::waiter::Waiter;
 use citius_http::{Fault, Fields};
 use citius_reactor::coarse_ms;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -17,11 +22,6 @@ use super::incoming::{Found, Incoming, WAITING_BYTES_MAX};
 use super::pool::HttpPool;
 use super::servers::Lease;
 use super::upload::HttpUpload;
-use crate::awaitable::Poll;
-use crate::progress::Sleeper;
-use crate::support::call_back;
-use crate::sync::lock;
-use crate::waiter::Waiter;
 
 /// A response, to be handed to the code that waits for it.
 pub(crate) struct Response {

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use citius_base::passing::request_of;
 use citius_http::Head;
 use citius_reactor::coarse_ms;
 use pyo3::exceptions::PyValueError;
@@ -12,7 +13,6 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::limits::{ForwardLimit, OriginLimits, Slot};
-use crate::passing::request_of;
 
 /// What is known of one server.
 #[pyclass(frozen, module = "citius._core")]

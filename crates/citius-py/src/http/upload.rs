@@ -2,6 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use citius_base::awaitable::Poll;
+use citius_base::passing::{Content, Inbound, Passable, Unsent};
+use citius_base::progress::Sleeper;
+use citius_base::sync::lock;
+use citius_base::waiter::Waiter;
 use citius_h1::client::check_trailer;
 use citius_http::{BodyLength, Fields};
 use citius_reactor::StreamCommand;
@@ -16,11 +21,6 @@ use super::errors::Failure;
 use super::head::Pairs;
 use super::pool::HttpPool;
 use super::request::{refused, with_fields};
-use crate::awaitable::Poll;
-use crate::passing::{Content, Inbound, Passable, Unsent};
-use crate::progress::Sleeper;
-use crate::sync::lock;
-use crate::waiter::Waiter;
 
 /// Bytes that wait to be sent; with more the sender waits.
 const WAITING_BYTES_MAX: usize = 64 * 1024;

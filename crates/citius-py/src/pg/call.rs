@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use citius_base::awaitable::Poll;
+use citius_base::client_metrics::{Operation, error_word};
+use citius_base::progress::{Progress, Sleeper, Stage, Underway};
+use citius_base::serial::Signal;
+use citius_base::waiter::Waiter;
 use citius_pg::Parameters;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -17,11 +22,6 @@ use super::native::{PgTable, Table};
 use super::pool::PgPool;
 use super::portal::Portal;
 use super::rows::Shape;
-use crate::awaitable::Poll;
-use crate::client_metrics::{Operation, error_word};
-use crate::progress::{Progress, Sleeper, Stage, Underway};
-use crate::serial::Signal;
-use crate::waiter::Waiter;
 
 /// What is executed.
 pub(crate) enum Work {

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use citius_base::upstream::{Carrier, Place, Protocol, TlsArguments, Upstream};
 use citius_pg::{
     Change, ChannelBinding, Connection, Description, Event, Fault, Guard, Login, Parameters, RESET,
     RESET_NAMES, ServerError, TransactionStatus, cancel_request, change_of, is_copy,
@@ -30,7 +31,6 @@ use super::path::Path;
 use super::pool::{PgPool, change_of_id};
 use super::rows::{Origin, Rows, Statement};
 use super::types::TypeTable;
-use crate::upstream::{Carrier, Place, Protocol, TlsArguments, Upstream};
 
 /// A session with a server.
 #[pyclass(frozen, module = "citius._core", name = "PgConnection")]

@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
+use citius_base::client_metrics::ClientMetrics;
+use citius_base::process::Process;
+use citius_base::support::RENDER;
+use citius_base::sync::lock;
 use citius_observe::ClientCounter;
 use citius_pg::{Change, PARAMETERS_MAX, Parameters, change_of};
 use citius_reactor::coarse_ms;
@@ -20,10 +24,6 @@ use super::connection::PgConnection;
 use super::errors::errors;
 use super::rows::{RowType, Shape};
 use super::types::{PgTypes, TypeTable};
-use crate::client_metrics::ClientMetrics;
-use crate::process::Process;
-use crate::support::RENDER;
-use crate::sync::lock;
 
 /// Sessions that share calls among them.
 #[pyclass(frozen, module = "citius._core", name = "PgPool")]

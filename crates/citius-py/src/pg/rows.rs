@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use citius_base::sync::lock;
 use citius_pg::{Column, Description, Fault, Guard, JsonRows, Row, Types};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -17,7 +18,6 @@ use super::errors::protocol_error;
 use super::footprint::footprint;
 use super::native::{PgTable, Table};
 use super::types::TypeTable;
-use crate::sync::lock;
 
 /// What is asked for.
 pub(crate) enum Shape {

@@ -8,11 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use citius_base::sync::lock;
 use citius_pg::{Definition, Types};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-
-use crate::sync::lock;
 
 /// What is known of types at one time.
 pub(crate) struct TypeTable {

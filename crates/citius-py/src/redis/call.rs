@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+use citius_base::awaitable::Poll;
+use citius_base::client_metrics::{self, Operation};
+use citius_base::progress::{Progress, Sleeper, Stage};
+use citius_base::serial::Signal;
+use citius_base::waiter::Waiter;
 use citius_redis::{append_head, append_word};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -16,11 +21,6 @@ use super::connection::RedisConnection;
 use super::errors::error_of;
 use super::reply::{Blobs, Shape, Then};
 use super::spread::Part;
-use crate::awaitable::Poll;
-use crate::client_metrics::{self, Operation};
-use crate::progress::{Progress, Sleeper, Stage};
-use crate::serial::Signal;
-use crate::waiter::Waiter;
 
 /// What is sent.
 pub(crate) enum Work {
@@ -402,7 +402,7 @@ impl RedisCall {
                 let waiter = Waiter::on_loop(py, event_loop, None)?;
                 return Ok((Sleeper::Task(waiter.clone_ref(py)), waiter));
             }
-            let event_loop = crate::go::caller::running_loop(py)?.ok_or_else(|| {
+            let event_loop = citius_base::go::caller::running_loop(py)?.ok_or_else(|| {
                 PyRuntimeError::new_err("a command is awaited where no asyncio loop runs")
             })?;
             let waiter = Waiter::on_loop(py, event_loop.unbind(), None)?;
@@ -468,7 +468,7 @@ impl RedisCall {
     /// Waits for the result in this thread or greenlet.
     fn wait(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        crate::serial::check(py, "a command of Redis")?;
+        citius_base::serial::check(py, "a command of Redis")?;
         loop {
             match Self::look_serially(slf)? {
                 Ok(value) => return Ok(value),

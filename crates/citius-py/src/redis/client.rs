@@ -7,6 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
+use citius_base::client_metrics::ClientMetrics;
+use citius_base::process::Process;
+use citius_base::sync::lock;
 use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
 use citius_redis::{Cache, CacheLimits, Manner, manner_of, slot_of};
@@ -20,9 +23,6 @@ use super::call::{RedisCall, Script, Work, name_of};
 use super::connection::RedisConnection;
 use super::nodes::{Node, Nodes};
 use super::reply::{Blobs, Shape, Then};
-use crate::client_metrics::ClientMetrics;
-use crate::process::Process;
-use crate::sync::lock;
 
 /// Connections that share calls among them.
 #[pyclass(frozen, module = "citius._core", name = "RedisClient")]

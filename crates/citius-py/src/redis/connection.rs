@@ -6,6 +6,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
+use citius_base::sync::lock;
+use citius_base::upstream::{Carrier, Place, Protocol, TlsArguments, Upstream};
 use citius_reactor::coarse_ms;
 use citius_redis::{Keep, Login, Outgoing, Server, Tracking, append_head};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -17,8 +19,6 @@ use super::call::RedisCall;
 use super::client::RedisClient;
 use super::errors::{error_of, fault_error, server_error};
 use super::incoming::{Context, Incoming, Received};
-use crate::sync::lock;
-use crate::upstream::{Carrier, Place, Protocol, TlsArguments, Upstream};
 
 /// A connection to a server.
 #[pyclass(frozen, module = "citius._core", name = "RedisConnection")]

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use citius_base::sync::lock;
 use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
 use citius_redis::{Redirect, Spread, Words, key_of, slot_of, slots_of, spread_of};
@@ -21,7 +22,6 @@ use super::incoming::Outcome;
 use super::nodes::{Parked, Place};
 use super::reply::{Shape, Then};
 use super::spread::{Part, Whole};
-use crate::sync::lock;
 
 /// A command as bytes, and how many replies it has.
 type Sent<'a> = (&'a [u8], u32);

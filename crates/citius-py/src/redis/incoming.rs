@@ -5,6 +5,7 @@
 
 use std::sync::Mutex;
 
+use citius_base::sync::lock;
 use citius_reactor::Inbox;
 use citius_redis::{Connection, Event, Fault, Item, Login, Outgoing, Request, Server, Value};
 use pyo3::prelude::*;
@@ -13,7 +14,6 @@ use super::call::{RedisCall, Work};
 use super::client::RedisClient;
 use super::errors::{error_of, server_error};
 use super::reply::{Blobs, Builder, simple_value};
-use crate::sync::lock;
 
 /// What the server has said to a command.
 pub(crate) enum Outcome {

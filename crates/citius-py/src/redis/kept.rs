@@ -3,6 +3,7 @@
 //! A write of this client's own ends what is kept of its keys when it is sent and again when its reply comes, so that code that has
 //! awaited a write reads what it wrote. Writes of others are told by the server.
 
+use citius_base::sync::lock;
 use citius_reactor::coarse_ms;
 use citius_redis::{CachedBy, Reader, Tracking, cached_by};
 use pyo3::exceptions::PyValueError;
@@ -12,7 +13,6 @@ use pyo3::types::{PyBytes, PyList};
 use super::call::{RedisCall, Work};
 use super::client::RedisClient;
 use super::reply::{Blobs, Builder};
-use crate::sync::lock;
 
 impl RedisClient {
     /// Which keys the server is to tell changes of.

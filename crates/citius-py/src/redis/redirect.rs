@@ -5,6 +5,7 @@
 //! A command of several keys gets both by turns while its slot moves: `ASK` from the node that has none of them, `TRYAGAIN` from the
 //! other one. Only the time of the call ends that. Tests: `tests/redis/test_migrating.py`.
 
+use citius_base::sync::lock;
 use citius_observe::ClientCounter;
 use citius_reactor::coarse_ms;
 use citius_redis::Redirect;
@@ -15,7 +16,6 @@ use super::client::RedisClient;
 use super::errors::{not_served, server_error};
 use super::nodes::{Nodes, Parked};
 use super::reply::{Blobs, Shape, Then};
-use crate::sync::lock;
 
 /// How long after such an error a call is sent again.
 const PAUSE_MS: u64 = 50;

@@ -4,12 +4,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use citius_base::sync::lock;
 use citius_redis::Spread;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList};
-
-use crate::sync::lock;
 
 /// A command whose replies come from several nodes.
 pub(crate) struct Whole<Call> {

@@ -4,14 +4,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use citius_base::awaitable::{Poll, PollAwaitable, impl_awaitable};
+use citius_base::waiter::Waiter;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::awaitable::{Poll, PollAwaitable, impl_awaitable};
 use crate::gateway::asgi::http_cycle::HttpCycle;
 use crate::respond::is_coroutine;
-use crate::waiter::Waiter;
 
 /// Returned by `receive`.
 #[pyclass(frozen, module = "citius._core", name = "_Receive")]

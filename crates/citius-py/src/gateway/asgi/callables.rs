@@ -6,6 +6,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::reuse::{Known, Reuse, Spare};
+use citius_base::sync::lock;
 use citius_http::{FAST_PATHS, Head};
 use citius_reactor::Reply;
 use pyo3::ffi::Py_ssize_t;
@@ -13,9 +16,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::gateway::asgi::http_cycle::{Constants, HttpCycle};
-use crate::reactor_handle::ReactorHandle;
-use crate::reuse::{Known, Reuse, Spare};
-use crate::sync::lock;
 
 /// What an application is called with besides the scope.
 pub(super) struct Callables {

@@ -9,6 +9,19 @@
 
 use std::sync::{Arc, Mutex};
 
+use citius_base::awaitable::Done;
+use citius_base::exchange::{LazySubject, Role, Tell};
+use citius_base::fork::end_child_with;
+use citius_base::logging::Names;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::{LEVEL_DEBUG, LEVEL_ERROR, Subject};
+use citius_base::sink::{Late, Sink, payload};
+use citius_base::support;
+use citius_base::sync::lock;
+use citius_base::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
+use citius_base::waiter::Waiter;
 use citius_http::{Action, Declared, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::{Reply, StreamId, exact_us};
 use pyo3::exceptions::PyRuntimeError;
@@ -17,22 +30,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::awaitable::Done;
-use crate::exchange::{LazySubject, Role, Tell};
-use crate::fork::end_child_with;
 use crate::gateway::asgi::awaitables::{Ignored, Receive};
 use crate::gateway::asgi::message::{self, Body, InternedKeys, Message, Start};
-use crate::logging::Names;
 use crate::outbox::{AwaitCapacity, Capacity, Outbox, OutboxOwner, Waiters};
-use crate::reactor_handle::ReactorHandle;
-use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, Subject};
-use crate::sink::{Late, Sink, payload};
-use crate::support;
-use crate::sync::lock;
-use crate::task::{
-    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
-};
-use crate::waiter::Waiter;
 
 /// What the conversations of one reactor have in common.
 pub(super) struct Constants {
@@ -727,31 +727,34 @@ impl<'a, 'py> HttpCompletion<'a, 'py> {
     }
 }
 
-impl Role for Py<HttpCycle> {
+/// A cycle in the table of exchanges, or between two steps.
+pub(super) struct OpenCycle(pub(super) Py<HttpCycle>);
+
+impl Role for OpenCycle {
     /// ASGI has no application cancelled because its client is gone.
     fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
-        self.get().disconnect(py);
+        self.0.get().disconnect(py);
         false
     }
 
     fn refuse_body(&self, py: Python<'_>) -> Option<Tell> {
-        let this = self.clone_ref(py);
+        let this = self.0.clone_ref(py);
         Some(Box::new(move |py| this.get().refuse_body(py)))
     }
 
     fn subject(&self, py: Python<'_>, _names: Names<'_>) -> Option<LazySubject> {
-        let this = self.clone_ref(py);
+        let this = self.0.clone_ref(py);
         Some(Box::new(move |py| this.get().subject(py)))
     }
 }
 
-impl Resume for Py<HttpCycle> {
+impl Resume for OpenCycle {
     fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
-        step.run(py, &mut HttpCompletion::new(self.bind(py)))
+        step.run(py, &mut HttpCompletion::new(self.0.bind(py)))
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(self)
+        visit.call(&self.0)
     }
 }
 
@@ -814,11 +817,11 @@ impl CompletionHandler for HttpCompletion<'_, '_> {
         let entry = if is_complete {
             Entry::Over
         } else {
-            Entry::As(Box::new(self.cycle.clone().unbind()))
+            Entry::As(Box::new(OpenCycle(self.cycle.clone().unbind())))
         };
         Ok(Suspended {
             entry,
-            resume: Box::new(kept),
+            resume: Box::new(OpenCycle(kept)),
         })
     }
 

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use citius_base::reactor_handle::ReactorHandle;
 use citius_http::fields::is_value_byte;
 use citius_http::{Fault, Fields, Payload, Status};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
@@ -16,7 +17,6 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, 
 use crate::file;
 use crate::gateway::response_headers::{HeaderCache, ResponseHeaders};
 use crate::items::for_each_item;
-use crate::reactor_handle::ReactorHandle;
 
 /// A message of an application.
 pub(super) enum Message {

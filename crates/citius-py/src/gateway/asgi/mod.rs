@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use citius_base::task::CompletionHandler as _;
 use citius_http::{Fields, Head};
 use citius_reactor::Reply;
 use citius_reactor::ws::Opening;
@@ -15,12 +16,11 @@ use pyo3::types::PyDict;
 
 use crate::completion;
 use crate::gateway::asgi::callables::Callables;
-use crate::gateway::asgi::http_cycle::{HttpCompletion, HttpCycle, PendingCall};
+use crate::gateway::asgi::http_cycle::{HttpCompletion, HttpCycle, OpenCycle, PendingCall};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws;
 use crate::request_context::RequestContext;
-use crate::task::CompletionHandler as _;
 
 mod awaitables;
 mod callables;
@@ -133,7 +133,8 @@ pub(crate) fn request(
     if ended {
         return call(turn, plan, callables, head, reply);
     }
-    turn.handle.enter(reply.id(), callables.cycle.clone_ref(py));
+    turn.handle
+        .enter(reply.id(), OpenCycle(callables.cycle.clone_ref(py)));
     if awaits_consent {
         // RFC 9110 §10.1.1: the client is told to go on when the application asks for the body.
         return call(turn, plan, callables, head, reply);
@@ -238,7 +239,7 @@ fn call(
 
 fn of<'py>(turn: &Turn<'_, 'py>, reply: &Reply<'_>) -> Option<Bound<'py, HttpCycle>> {
     let py = turn.py;
-    let cycle = |role: &mut Py<HttpCycle>| role.clone_ref(py);
+    let cycle = |role: &mut OpenCycle| role.0.clone_ref(py);
     let found = turn.handle.with_role(reply.id(), cycle);
     found.map(|cycle| cycle.into_bound(py))
 }

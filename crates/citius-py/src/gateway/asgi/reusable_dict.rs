@@ -6,11 +6,10 @@
 
 use std::sync::Arc;
 
+use citius_base::reuse::{Known, Reuse, Spare, version};
 use pyo3::ffi::Py_ssize_t;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-
-use crate::reuse::{Known, Reuse, Spare, version};
 
 /// A dictionary of constants and of containers of them.
 pub(super) struct ReusableDict {

@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
+use citius_base::reuse::{Known, Reuse, Spare, SpareDict};
+use citius_base::sync::lock;
 use citius_http::origin::Client;
 use citius_http::{FAST_PATHS, Head, Method, Origin, Tls, Version};
 use citius_reactor::{ConnectionId, Peer, Reply};
@@ -21,8 +23,6 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use crate::gateway::asgi::reusable_dict::ReusableDict;
 use crate::gateway::asgi::scope_headers::{Cache, FieldList, FieldLists};
 use crate::request::ip_text;
-use crate::reuse::{Known, Reuse, Spare, SpareDict};
-use crate::sync::lock;
 
 /// From 2.4 on `send` raises when the client has gone, and Starlette ends a stream only by that: one that waits for its own
 /// source sends nothing. Up to 2.3 `send` does nothing then, and Starlette listens for `http.disconnect`, ends the stream and

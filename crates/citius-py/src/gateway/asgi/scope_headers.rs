@@ -4,13 +4,12 @@
 //! list; any other is made line by line of cached names and lines. The caches are direct-mapped and bounded. Values that may
 //! be secrets are never cached by line, only as part of a whole section. Tests: `tests/asgi/`.
 
+use citius_base::reuse::{Known, Reuse, Spare};
 use citius_http::Head;
 use citius_http::head::{FieldSpan, Span};
 use pyo3::ffi::Py_ssize_t;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-
-use crate::reuse::{Known, Reuse, Spare};
 
 #[derive(Default)]
 pub(super) struct FieldLists {

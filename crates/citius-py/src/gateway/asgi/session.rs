@@ -2,6 +2,8 @@
 //!
 //! Tests: `tests/asgi/test_webtransport.py`.
 
+use citius_base::support;
+use citius_base::task::CompletionHandler as _;
 use citius_http::Head;
 use citius_reactor::Reply;
 use pyo3::prelude::*;
@@ -13,8 +15,6 @@ use crate::gateway::ws::completion::SocketCompletion;
 use crate::gateway::wt::{self, WebTransport};
 use crate::request::Request;
 use crate::request_context::RequestContext;
-use crate::support;
-use crate::task::CompletionHandler as _;
 
 /// A request for a session.
 #[cold]

@@ -6,6 +6,16 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use citius_base::awaitable::{Done, Poll, PollAwaitable, impl_awaitable};
+use citius_base::fork::end_child_with;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::{LEVEL_DEBUG, LEVEL_ERROR, Subject};
+use citius_base::sink::Sink;
+use citius_base::support;
+use citius_base::sync::lock;
+use citius_base::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 use citius_http::{Fault, Fields, Head, Status};
 use citius_reactor::ws::{Close, Code, Transport};
 use citius_reactor::{Reply, StreamId};
@@ -15,8 +25,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::awaitable::{Done, Poll, PollAwaitable, impl_awaitable};
-use crate::fork::end_child_with;
 use crate::gateway::asgi::message::{self, Start};
 use crate::gateway::asgi::{Plan, awaitables};
 use crate::gateway::turn::Turn;
@@ -24,14 +32,7 @@ use crate::gateway::ws;
 use crate::gateway::ws::receive::{NextMessage, Shape};
 use crate::gateway::ws::session::{ReadyState, Refusal, Session};
 use crate::outbox::AwaitCapacity;
-use crate::reactor_handle::ReactorHandle;
-use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, Subject};
-use crate::sink::Sink;
-use crate::sync::lock;
-use crate::task::{
-    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
-};
-use crate::{respond, support};
+use crate::respond;
 
 /// One socket, as the application sees it.
 #[pyclass(frozen, module = "citius._core", name = "_AsgiSocket")]
@@ -318,13 +319,16 @@ impl<'a, 'py> SocketCompletion<'a, 'py> {
     }
 }
 
-impl Resume for Py<AsgiSocket> {
+/// A socket between two steps of its coroutine.
+struct BetweenSteps(Py<AsgiSocket>);
+
+impl Resume for BetweenSteps {
     fn resume(&mut self, py: Python<'_>, step: LateStep<'_>) -> Progress {
-        step.run(py, &mut SocketCompletion::new(self.bind(py)))
+        step.run(py, &mut SocketCompletion::new(self.0.bind(py)))
     }
 
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(self)
+        visit.call(&self.0)
     }
 }
 
@@ -382,7 +386,7 @@ impl CompletionHandler for SocketCompletion<'_, '_> {
     fn on_suspend(&mut self, _py: Python<'_>) -> PyResult<Suspended> {
         Ok(Suspended {
             entry: Entry::Known,
-            resume: Box::new(self.socket.clone().unbind()),
+            resume: Box::new(BetweenSteps(self.socket.clone().unbind())),
         })
     }
 

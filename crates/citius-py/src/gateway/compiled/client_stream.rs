@@ -8,14 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::sync::{Flag, lock};
 use citius_http::{Fields, Payload, Status};
 use citius_native::chan::receive_value;
 use citius_native::wait::Until;
 use citius_native::{Channel, Element, Format, Packed, Value};
 use citius_reactor::{ResponseAction, StreamCommand, StreamId};
-
-use crate::reactor_handle::ReactorHandle;
-use crate::sync::{Flag, lock};
 
 /// One exchange.
 pub(crate) struct ClientStream {

@@ -8,6 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use citius_base::exchange::{LazySubject, Role};
+use citius_base::interpreter::gil::attached;
+use citius_base::logging::Names;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
 use citius_goroutine::{Failure, StackError};
 use citius_http::{Fault, Fields, Head, Payload};
 use citius_native::context::Context;
@@ -23,13 +28,8 @@ use super::{
     Handler, HandlerOutcome, Job, complaint, keep_response, post, response_command, send,
     take_response,
 };
-use crate::exchange::{LazySubject, Role};
 use crate::gateway::native::Route;
 use crate::gateway::turn::Turn;
-use crate::interpreter::gil::attached;
-use crate::logging::Names;
-use crate::reactor_handle::ReactorHandle;
-use crate::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
 
 /// An open exchange that a goroutine works on.
 pub(in crate::gateway) struct InGoroutine {

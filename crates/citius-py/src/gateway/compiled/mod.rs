@@ -9,6 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
+use citius_base::exchange::{LazySubject, Role};
+use citius_base::interpreter;
+use citius_base::logging::Names;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
+use citius_base::sink::Sink;
 use citius_http::{
     Action, FAST_PATHS, Fields, Head, Limits, Output, Payload, ResponseHead, Status, TEXT,
 };
@@ -18,14 +24,8 @@ use pyo3::prelude::*;
 
 use self::abi::{CallResult, Entry, HandlerRequest, HandlerResponse};
 use self::arguments::{Argument, Decoded, Given};
-use crate::exchange::{LazySubject, Role};
 use crate::gateway::turn::Turn;
-use crate::interpreter;
-use crate::logging::Names;
-use crate::reactor_handle::ReactorHandle;
-use crate::report::{self, LEVEL_ERROR, LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
-use crate::sink::Sink;
 
 pub(crate) mod abi;
 mod arguments;

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
+use citius_base::go::chan::Chan;
+use citius_base::object;
+use citius_base::support::latin;
 use citius_goroutine::Failure;
 use citius_http::fields::is_value_byte;
 use citius_native::context::Context;
@@ -14,11 +17,8 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use super::abi::{self, Entry, HandlerResponse};
 use super::arguments::{Argument, Given};
 use super::{Handler, HandlerOutcome, keep_response, take_response, with_response};
-use crate::go::chan::Chan;
-use crate::object;
 use crate::request::Request;
 use crate::response::Response;
-use crate::support::latin;
 
 /// Native code that handles requests.
 #[pyclass(frozen, module = "citius._core")]

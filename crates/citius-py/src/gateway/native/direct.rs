@@ -6,19 +6,19 @@
 
 use std::sync::Arc;
 
+use citius_base::exchange::{LazySubject, Role};
+use citius_base::logging::Names;
+use citius_base::passing::{ClientRequest, Content, Direct, Inbound, Passable, Underway};
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::Subject;
 use citius_http::Head;
 use citius_reactor::{Peer, Reply};
 use citius_route::Captures;
 use pyo3::prelude::*;
 
 use super::{Kind, Route, finish};
-use crate::exchange::{LazySubject, Role};
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
-use crate::logging::Names;
-use crate::passing::{ClientRequest, Content, Direct, Inbound, Passable, Underway};
-use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
 use crate::request_context::{NativeRequest, RequestContext};
 
 /// An open exchange whose request is passed on.

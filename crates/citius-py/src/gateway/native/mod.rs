@@ -8,6 +8,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use citius_base::exchange::{Exchange, LazySubject, Role};
+use citius_base::logging::Names;
+use citius_base::passing::{Content, asks_for_websocket};
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report;
 use citius_http::coding::Coding;
 use citius_http::{Action, Fault, Fields, Head, Method, Payload, ResponseHead, Status};
 use citius_reactor::Reply;
@@ -19,16 +24,11 @@ use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 use crate::completion::{self, complete_in_turn};
-use crate::exchange::{Exchange, LazySubject, Role};
 use crate::form::Fed;
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::compiled::goroutine::InGoroutine;
 use crate::gateway::turn::Turn;
 use crate::gateway::{compiled, ws};
-use crate::logging::Names;
-use crate::passing::{Content, asks_for_websocket};
-use crate::reactor_handle::ReactorHandle;
-use crate::report;
 use crate::request::Request;
 use crate::request_context::{NativeRequest, RequestContext};
 use crate::respond::{self, convert};

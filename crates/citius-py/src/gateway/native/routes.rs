@@ -7,6 +7,10 @@ use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use citius_base::passing::{Direct, DirectForward};
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::Subject;
+use citius_base::sync::lock;
 use citius_http::coding::Coding;
 use citius_http::{FAST_PATHS, Head, Method};
 use citius_route::{Captures, Converter, Found, Param, Pattern, Router};
@@ -18,12 +22,8 @@ use crate::declared::DeclaredResponse;
 use crate::form::FormSettings;
 use crate::gateway::compiled::{CallSite, CompiledHandler, Handler, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
-use crate::passing::{Direct, DirectForward};
-use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
 use crate::route::{Kind, RouteInfo};
 use crate::settings::coding_from;
-use crate::sync::lock;
 
 /// Where a positional argument of a handler comes from.
 #[derive(Clone, Copy, Debug)]

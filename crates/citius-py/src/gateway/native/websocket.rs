@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use citius_base::task::CompletionHandler as _;
+use citius_base::task::Next;
 use citius_http::{Fault, Method};
 use citius_reactor::Reply;
 use citius_reactor::ws::Transport;
@@ -19,8 +21,6 @@ use crate::gateway::ws::{self, Session, WebSocket};
 use crate::request::Request;
 use crate::request_context::RequestContext;
 use crate::route::Kind;
-use crate::task::CompletionHandler as _;
-use crate::task::Next;
 use crate::{completion, respond};
 
 /// Whether there is a socket where nothing else is.

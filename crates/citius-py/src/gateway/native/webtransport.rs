@@ -2,6 +2,7 @@
 //!
 //! Tests: `tests/http3/test_webtransport.py`.
 
+use citius_base::task::{CompletionHandler as _, Next};
 use citius_reactor::Reply;
 use pyo3::prelude::*;
 
@@ -13,7 +14,6 @@ use crate::gateway::ws::completion::SocketCompletion;
 use crate::gateway::wt::{self, WebTransport};
 use crate::request::Request;
 use crate::request_context::RequestContext;
-use crate::task::{CompletionHandler as _, Next};
 
 /// Makes a session of a request for one and calls its handler; `false` if there is none at its path.
 #[inline(never)]

@@ -4,6 +4,14 @@
 
 use std::sync::Arc;
 
+use citius_base::exchange::{Exchange, Role};
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::{LEVEL_ERROR, Subject};
+use citius_base::sink::Sink;
+use citius_base::support;
+use citius_base::task::{
+    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
+};
 use citius_http::{Action, Fault, Payload, ResponseHead, Status};
 use citius_reactor::{Reply, StreamId};
 use pyo3::PyClass;
@@ -11,16 +19,9 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::completion::{self, SendOutcome};
-use crate::exchange::{Exchange, Role};
-use crate::reactor_handle::ReactorHandle;
-use crate::report::{LEVEL_ERROR, Subject};
 use crate::request::Request;
 use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
-use crate::sink::Sink;
-use crate::task::{
-    CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
-};
-use crate::{respond, support};
+use crate::respond;
 
 /// How a handler has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

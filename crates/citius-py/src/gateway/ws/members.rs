@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::sync::lock;
 use citius_reactor::StreamId;
-
-use crate::reactor_handle::ReactorHandle;
-use crate::sync::lock;
 
 /// Who is in a room, by the reactor that serves them.
 #[derive(Default)]

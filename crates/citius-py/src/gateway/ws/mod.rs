@@ -6,15 +6,15 @@
 
 use std::sync::Arc;
 
+use citius_base::exchange::Role;
+use citius_base::report::LEVEL_DEBUG;
 use citius_http::{Fields, Head, Payload, ResponseHead};
 use citius_reactor::Reply;
 use citius_reactor::ws::{Close, Code, Fault, Kind, Opening, Refusal, Transport};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::exchange::Role;
 use crate::gateway::turn::Turn;
-use crate::report::LEVEL_DEBUG;
 
 pub(crate) mod completion;
 pub(crate) mod members;

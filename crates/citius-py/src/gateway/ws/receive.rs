@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use citius_base::awaitable::{Poll, PollAwaitable, impl_awaitable};
+use citius_base::support;
+use citius_base::waiter::Waiter;
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::awaitable::{Poll, PollAwaitable, impl_awaitable};
 use crate::gateway::ws::session::{Incoming, Session};
 use crate::outbox::OutboxOwner as _;
-use crate::support;
-use crate::waiter::Waiter;
 
 /// The form in which a message is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

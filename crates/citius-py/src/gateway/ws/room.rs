@@ -7,6 +7,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::support;
+use citius_base::sync::lock;
 use citius_reactor::ws::{Code, Kind};
 use citius_reactor::{Broadcast, Slow, StreamId};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -19,9 +22,6 @@ use crate::gateway::ws::completion::Handled as _;
 use crate::gateway::ws::members::{Members, Membership};
 use crate::gateway::ws::session::{json_of, parts_of};
 use crate::gateway::wt::WebTransport;
-use crate::reactor_handle::ReactorHandle;
-use crate::support;
-use crate::sync::lock;
 
 /// A WebSocket or a WebTransport session, as Python gives it.
 pub(crate) struct Member<'py> {

@@ -13,6 +13,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::LEVEL_ERROR;
+use citius_base::support::{self, call_back};
+use citius_base::sync::lock;
+use citius_base::waiter::Waiter;
 use citius_http::{Action, Fields, Payload, ResponseHead, Status};
 use citius_reactor::ws::{Agreed, Close, Code, Kind, Opening};
 use citius_reactor::{Reply, ResponseAction, StreamCommand, StreamId};
@@ -24,12 +29,7 @@ use pyo3::types::{PyBytes, PyString};
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::members::Membership;
 use crate::outbox::{Capacity, Outbox, OutboxOwner, Waiters};
-use crate::reactor_handle::ReactorHandle;
-use crate::report::LEVEL_ERROR;
 use crate::stream::copy_of_buffer;
-use crate::support::{self, call_back};
-use crate::sync::lock;
-use crate::waiter::Waiter;
 
 /// How far a socket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,11 @@
 
 use std::sync::Arc;
 
+use citius_base::awaitable::Done;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::sink::Late;
+use citius_base::support;
+use citius_base::task::{CompletionHandler as _, Next};
 use citius_http::{Fault, Fields};
 use citius_reactor::ws::{Close, Code};
 use citius_reactor::{Reply, StreamId};
@@ -11,19 +16,14 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::awaitable::Done;
 use crate::completion;
 use crate::gateway::ws::completion::{Handled, HandlerEnd, SocketCompletion};
 use crate::gateway::ws::receive::{NextMessage, Shape};
 use crate::gateway::ws::session::{Incoming, ReadyState, Session, json_of};
 use crate::gateway::ws::{self, SocketRole, fields_from};
 use crate::outbox::{AwaitCapacity, OutboxOwner as _};
-use crate::reactor_handle::ReactorHandle;
 use crate::request::Request;
 use crate::request_context::RequestContext;
-use crate::sink::Late;
-use crate::support;
-use crate::task::{CompletionHandler as _, Next};
 
 /// One WebSocket; made by the server only.
 #[pyclass(frozen, module = "citius._core", weakref)]

@@ -7,6 +7,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use citius_base::context::in_context;
+use citius_base::fork::end_child_with;
+use citius_base::report::{LEVEL_DEBUG, LEVEL_ERROR, LEVEL_WARNING};
+use citius_base::sink::{Sink, payload};
+use citius_base::support;
+use citius_base::task::Tasks;
 use citius_http::{Action, Declared, Fault, Fields, Method, Payload};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
@@ -16,13 +22,9 @@ use smallvec::SmallVec;
 
 use super::file::FileWrapper;
 use super::start::{ResponseState, Shared, block};
-use crate::context::in_context;
-use crate::fork::end_child_with;
-use crate::report::{LEVEL_DEBUG, LEVEL_ERROR, LEVEL_WARNING};
+use crate::file;
 use crate::request_context::RequestContext;
-use crate::sink::{Sink, payload};
-use crate::task::Tasks;
-use crate::{file, respond, support};
+use crate::respond;
 
 type Blocks<'py> = SmallVec<[Bound<'py, PyBytes>; 1]>;
 

@@ -6,6 +6,14 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use citius_base::exchange::{LazySubject, Role, Tell};
+use citius_base::fork::end_child;
+use citius_base::logging::Names;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::Subject;
+use citius_base::sink::Late;
+use citius_base::support::{call_back, connection_reset};
+use citius_base::sync::lock;
 use citius_http::Head;
 use citius_reactor::{Peer, StreamCommand, StreamId};
 use pyo3::exceptions::PyOSError;
@@ -17,15 +25,7 @@ use super::body::{self, Pump, Step};
 use super::input::Input;
 use super::spool::{Spool, Spools};
 use super::start::Shared;
-use crate::exchange::{LazySubject, Role, Tell};
-use crate::fork::end_child;
-use crate::logging::Names;
-use crate::reactor_handle::ReactorHandle;
-use crate::report::Subject;
 use crate::request_context::RequestContext;
-use crate::sink::Late;
-use crate::support::{call_back, connection_reset};
-use crate::sync::lock;
 
 /// One request on its way through a thread, or one whose body is still coming.
 pub(crate) struct Call {
@@ -446,21 +446,24 @@ impl Call {
     }
 }
 
-impl Role for Arc<Call> {
+/// A call in the table of exchanges.
+pub(super) struct OpenCall(pub(super) Arc<Call>);
+
+impl Role for OpenCall {
     fn on_disconnect(self: Box<Self>, py: Python<'_>) -> bool {
-        self.disconnected(py);
+        self.0.disconnected(py);
         false
     }
 
     fn refuse_body(&self, _py: Python<'_>) -> Option<Tell> {
-        let call = Self::clone(self);
+        let call = Arc::clone(&self.0);
         Some(Box::new(move |py| {
             call.change(py, |transfer| transfer.is_body_refused = true);
         }))
     }
 
     fn subject(&self, _py: Python<'_>, _names: Names<'_>) -> Option<LazySubject> {
-        let call = Self::clone(self);
+        let call = Arc::clone(&self.0);
         Some(Box::new(move |_| Call::subject(&call)))
     }
 }

@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 
+use citius_base::reuse::{Known, Reuse as _, SpareDict};
+use citius_base::support::latin;
 use citius_http::origin::{Client, Scheme};
 use citius_http::{FAST_PATHS, Head, Origin, Tls};
 use citius_reactor::Peer;
@@ -18,8 +20,6 @@ use pyo3::{IntoPyObjectExt, intern};
 
 use super::environ_cache::{CachedEnviron, set_line};
 use crate::request::ip_text;
-use crate::reuse::{Known, Reuse as _, SpareDict};
-use crate::support::latin;
 
 /// Makes environs. Each thread that calls the application has its own.
 pub(super) struct EnvironFactory {

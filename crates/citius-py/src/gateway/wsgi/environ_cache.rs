@@ -6,6 +6,8 @@
 
 use std::net::SocketAddr;
 
+use citius_base::reuse::{Spare, SpareDict};
+use citius_base::support::latin;
 use citius_http::head::{FieldSpan, Span};
 use citius_http::{Head, Method, Version};
 use citius_route::decode;
@@ -14,8 +16,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::environ::Peers;
-use crate::reuse::{Spare, SpareDict};
-use crate::support::latin;
 
 /// The environ of heads with the same field names in the same order.
 pub(super) struct CachedEnviron {

@@ -1,11 +1,11 @@
 //! `wsgi.file_wrapper` (PEP 3333, "Optional Platform-Specific File Handling"). Tests: `tests/wsgi/`.
 
+use citius_base::descriptor::Fd;
 use pyo3::exceptions::PyStopIteration;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::descriptor::Fd;
 use crate::file::is_binary_file;
 
 /// A file as a response. What of it is a real file is sent by the kernel; anything else is read.

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use citius_base::sync::lock;
 use citius_http::{BodyLength, Head};
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
@@ -12,7 +13,6 @@ use pyo3::types::{PyBytes, PyList};
 
 use super::call::Call;
 use super::spool::Spool;
-use crate::sync::lock;
 
 /// The body of one request, read from its front to its end.
 #[pyclass(frozen, module = "citius._core", name = "WsgiInput")]

@@ -12,6 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::ThreadId;
 
+use citius_base::host_loop::HostLoop;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::report::{LEVEL_WARNING, Subject};
+use citius_base::reuse::{Reuse as _, Spare};
+use citius_base::support::guarded;
+use citius_base::sync::lock;
+use citius_base::task::Tasks;
 use citius_http::{Fault, Head, Limits};
 use citius_reactor::ws::Opening;
 use citius_reactor::{Peer, Reply};
@@ -19,21 +26,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use self::body::{Pump, Step};
-use self::call::{Call, Job};
+use self::call::{Call, Job, OpenCall};
 use self::environ::{Environ, EnvironFactory, Extra};
 use self::input::Input;
 use self::spool::Spools;
 use self::start::Callables;
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
-use crate::host_loop::HostLoop;
-use crate::reactor_handle::ReactorHandle;
-use crate::report::{LEVEL_WARNING, Subject};
 use crate::request_context::RequestContext;
-use crate::reuse::{Reuse as _, Spare};
-use crate::support::guarded;
-use crate::sync::lock;
-use crate::task::Tasks;
 use crate::{completion, respond};
 
 mod body;
@@ -365,7 +365,7 @@ pub(super) fn request(
         _ => None,
     };
     let call = Call::new(&mut context, ended, waiter);
-    turn.handle.enter(reply.id(), Arc::clone(&call));
+    turn.handle.enter(reply.id(), OpenCall(Arc::clone(&call)));
     if this.is_inline() {
         reply.want(u64::MAX);
     } else if ended || awaits_consent || is_message_stream {
@@ -466,7 +466,7 @@ pub(super) fn writable(turn: &mut Turn<'_, '_>, reply: &mut Reply<'_>) {
 }
 
 fn call_of(handle: &ReactorHandle, reply: &Reply<'_>) -> Option<Arc<Call>> {
-    handle.with_role(reply.id(), |call: &mut Arc<Call>| Arc::clone(call))
+    handle.with_role(reply.id(), |call: &mut OpenCall| Arc::clone(&call.0))
 }
 
 /// Calls the application on this thread.
@@ -506,7 +506,7 @@ fn call_inline<'py>(
         let call = Call::new(context, true, None);
         call.mark_called();
         call.set_pump(pump, head);
-        turn.handle.enter(reply.id(), call);
+        turn.handle.enter(reply.id(), OpenCall(call));
         reply.await_writable();
     } else if let Some(head) = context.head.take() {
         reply.recycle(head);

@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use citius_base::reuse::{Known, Reuse};
+use citius_base::sync::lock;
 use citius_http::{Declared, Fields, Limits};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi::Py_ssize_t;
@@ -15,8 +17,6 @@ use pyo3::types::PyBytes;
 
 use super::call::Call;
 use super::start_state::{StartState, push_field};
-use crate::reuse::{Known, Reuse};
-use crate::sync::lock;
 
 /// The response of one application call so far.
 #[derive(Default)]

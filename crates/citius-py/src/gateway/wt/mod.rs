@@ -7,6 +7,10 @@
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use citius_base::exchange::Role;
+use citius_base::reactor_handle::ReactorHandle;
+use citius_base::support;
+use citius_base::sync::lock;
 use citius_http::Fields;
 use citius_observe::Counter;
 use citius_reactor::{Reply, SessionCommand, SessionEvent, StreamCommand, StreamId};
@@ -18,17 +22,13 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::exchange::Role;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::completion::{Handled, HandlerEnd};
 use crate::gateway::ws::fields_from;
 use crate::gateway::ws::members::Membership;
 use crate::gateway::ws::session::ReadyState;
-use crate::reactor_handle::ReactorHandle;
 use crate::request::Request;
 use crate::stream::copy_of_buffer;
-use crate::support;
-use crate::sync::lock;
 
 /// What the server closes sessions with; 0 is a close without an error. As with WebSockets.
 const GOING_AWAY: u32 = 1001;
