@@ -51,6 +51,7 @@ fn stop_iteration(py: Python<'_>, value: Py<PyAny>) -> PyErr {
 
 /// An object that is awaited by looking.
 pub trait PollAwaitable: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync {
+    /// Looks at the state once.
     fn poll(&self, py: Python<'_>) -> PyResult<Poll>;
 }
 
@@ -104,6 +105,7 @@ pub use crate::impl_awaitable;
 pub struct Done;
 
 impl Done {
+    /// The one there is.
     pub fn get(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         static ONE: PyOnceLock<Py<Done>> = PyOnceLock::new();
         let one = ONE.get_or_try_init(py, || Py::new(py, Self))?;

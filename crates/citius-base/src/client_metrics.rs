@@ -46,6 +46,7 @@ const CANCELLED: &str = "cancelled";
 const TEXT_BYTES_MAX: usize = 8192;
 
 impl ClientMetrics {
+    /// Counts in these cells.
     pub fn new(
         number: usize,
         cells: ClientCells,
@@ -158,6 +159,7 @@ pub struct ClientOperation {
 }
 
 impl ClientOperation {
+    /// The operation that `metrics` has begun.
     pub fn new(metrics: Py<ClientMetrics>, operation: Operation) -> Self {
         Self {
             metrics,

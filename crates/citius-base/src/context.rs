@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use crate::reuse::{Field, Memory};
 use crate::support::clear_exception;
 
+/// A copy of the context of this thread.
 pub fn copy_current_context(py: Python<'_>) -> PyResult<Py<PyAny>> {
     // SAFETY: the GIL is held.
     let context = unsafe { ffi::PyContext_CopyCurrent() };
@@ -101,6 +102,7 @@ impl BaseContext {
         Ok(field.filter(is_shared))
     }
 
+    /// A context with the same values.
     pub fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         // SAFETY: the GIL is held, and `context` is a context object.
         let copy = unsafe { ffi::PyContext_Copy(self.context.as_ptr()) };

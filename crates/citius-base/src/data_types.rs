@@ -21,6 +21,7 @@ impl DataTypes {
     /// Those beyond are asked each time.
     const KEPT_MAX: usize = 16;
 
+    /// Whether it was noted.
     #[inline]
     pub fn contains(&self, kind: &Bound<'_, PyType>) -> bool {
         self.0
@@ -29,6 +30,7 @@ impl DataTypes {
             .any(|known| known.is(kind))
     }
 
+    /// Notes a type of which a value was encoded.
     #[cold]
     pub fn note(&self, kind: &Bound<'_, PyType>) {
         let py = kind.py();

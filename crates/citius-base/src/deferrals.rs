@@ -25,11 +25,14 @@ pub struct Deferrals {
 
 /// The calls of a turn.
 pub struct Calls {
+    /// The application that has deferred them.
     pub of: Py<PyAny>,
+    /// Each a function with its arguments.
     pub list: Py<PyList>,
 }
 
 impl Deferrals {
+    /// They are called in `base`.
     pub fn new(base: Arc<BaseContext>) -> Self {
         Self {
             base,

@@ -44,18 +44,22 @@ pub struct Exchange {
     pub(crate) stream: u32,
     /// The handler's task, if it has suspended.
     pub(crate) task: Option<Py<PyAny>>,
+    /// What its gateway keeps of it.
     pub role: Box<dyn Role>,
 }
 
 impl Exchange {
+    /// Its role, if it is of this type.
     pub fn role<R: Role>(&self) -> Option<&R> {
         (&*self.role as &dyn Any).downcast_ref()
     }
 
+    /// Its role to be changed, if it is of this type.
     pub fn role_mut<R: Role>(&mut self) -> Option<&mut R> {
         (&mut *self.role as &mut dyn Any).downcast_mut()
     }
 
+    /// What finds out what the log says of it, if its role knows that.
     pub fn subject(&self, py: Python<'_>, names: Names<'_>) -> Option<LazySubject> {
         self.role.subject(py, names)
     }

@@ -68,6 +68,7 @@ thread_local! {
     static HERE: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
 }
 
+/// While it lives, the loop of this thread can be asked for; then what could be asked before.
 pub struct StandBy(Option<Py<PyAny>>);
 
 impl Drop for StandBy {

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyDict};
 
-use crate::support;
+use crate::support::Function;
 
 /// What messages about all requests of a reactor have in common.
 #[derive(Clone, Copy)]
@@ -18,6 +18,13 @@ pub struct Names<'a> {
     /// The field in which a request's id is, in lower case; `None` where requests have none.
     pub(crate) request_id_field: Option<&'a [u8]>,
 }
+
+static DESCRIBE: Function = Function::new("citius.web.declarations.checks", "describe");
+static DESCRIBE_APPLICATION: Function =
+    Function::new("citius.web.declarations.checks", "describe_application");
+/// Logs an exception with a message, and counts it.
+pub static LOG_EXCEPTION: Function = Function::new("citius.observability.logging", "log_exception");
+static LOG_FAILURE: Function = Function::new("citius.observability.logging", "log_failure");
 
 /// A request as log messages describe it.
 #[derive(Clone)]
@@ -136,7 +143,7 @@ impl Subject {
     pub fn exception(&self, py: Python<'_>, what: &str, error: &PyErr) {
         // By way of `into_value`, which puts the traceback where Python looks for it.
         let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
-        let told = support::LOG_EXCEPTION
+        let told = LOG_EXCEPTION
             .get(py)
             .and_then(|log| log.call1((self.message(what), exception)));
         if let Err(error) = told {
@@ -148,9 +155,7 @@ impl Subject {
 /// Logs and counts what a handler did in place of raising an exception.
 #[cold]
 pub fn failure(py: Python<'_>, message: &str) {
-    let told = support::LOG_FAILURE
-        .get(py)
-        .and_then(|log| log.call1((message,)));
+    let told = LOG_FAILURE.get(py).and_then(|log| log.call1((message,)));
     if let Err(error) = told {
         error.write_unraisable(py, None);
     }
@@ -172,7 +177,7 @@ fn printable(bytes: &[u8]) -> String {
 /// An application as messages call it: module, name, file and line.
 #[cold]
 pub(crate) fn describe_application(app: &Bound<'_, PyAny>) -> String {
-    let described = support::DESCRIBE_APPLICATION
+    let described = DESCRIBE_APPLICATION
         .call1(app.py(), app)
         .and_then(|text| text.extract::<String>());
     let name = described.unwrap_or_else(|_| app.get_type().to_string());
@@ -182,7 +187,7 @@ pub(crate) fn describe_application(app: &Bound<'_, PyAny>) -> String {
 /// A handler as messages call it: name, file and line.
 #[cold]
 pub(crate) fn describe(handler: &Bound<'_, PyAny>) -> String {
-    let described = support::DESCRIBE
+    let described = DESCRIBE
         .call1(handler.py(), handler)
         .and_then(|text| text.extract::<String>());
     described.unwrap_or_else(|_| handler.get_type().to_string())
@@ -190,6 +195,9 @@ pub(crate) fn describe(handler: &Bound<'_, PyAny>) -> String {
 
 /// Python's logging levels.
 pub const LEVEL_ERROR: u8 = 40;
+/// For what an operator may want to change.
 pub const LEVEL_WARNING: u8 = 30;
+/// For what an operator may want to know.
 pub const LEVEL_INFO: u8 = 20;
+/// For who looks for something.
 pub const LEVEL_DEBUG: u8 = 10;

@@ -21,8 +21,11 @@ use crate::reactor_handle::ReactorHandle;
 
 /// What of a client's request the head for another server is made of.
 pub struct ClientRequest<'a> {
+    /// As it came.
     pub head: &'a Head,
+    /// The values of the parameters of its path.
     pub captures: &'a Captures,
+    /// Who has sent it.
     pub peer: Peer,
     /// Those of its route.
     pub params: &'a [Param],
@@ -30,8 +33,10 @@ pub struct ClientRequest<'a> {
 
 /// A request of a client as Python hands it over to be passed on.
 pub trait Passable {
+    /// What the head for another server is made of.
     fn as_client(&self) -> ClientRequest<'_>;
 
+    /// Where its response goes.
     fn inbound(&self) -> Inbound;
 
     /// Its content, if it is here and was not to be passed on as it comes.
@@ -74,13 +79,16 @@ pub fn request_of<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a dyn Passable
 /// A request of a client that is passed on to another server.
 #[derive(Clone)]
 pub struct Inbound {
+    /// The reactor that serves its client.
     pub handle: Arc<ReactorHandle>,
+    /// Its stream there.
     pub id: StreamId,
     /// It asks for a WebSocket.
     pub upgrades: bool,
 }
 
 impl Inbound {
+    /// Posts a command for its stream.
     pub fn post(&self, py: Python<'_>, command: StreamCommand) {
         self.handle.post(py, self.id, command);
     }
@@ -89,6 +97,7 @@ impl Inbound {
 /// Content that was to go to a server and has not: it may go to another one.
 #[derive(Default)]
 pub struct Unsent {
+    /// All of it that has come.
     pub pieces: Vec<u8>,
     /// Bytes that have come in all.
     pub given: u64,
@@ -109,6 +118,7 @@ pub trait Content: Send + Sync {
     /// Takes what there is, if nothing has been sent.
     fn take_unsent(&self) -> Option<Unsent>;
 
+    /// Visits the Python objects in it.
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
 }
 
@@ -144,6 +154,7 @@ pub trait Source: Send + Sync {
     /// Pieces of the content for Python code, an asynchronous iterator.
     fn pieces(&self, py: Python<'_>) -> PyResult<Py<PyAny>>;
 
+    /// Visits the Python objects in it.
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
 }
 
@@ -169,6 +180,7 @@ pub trait Direct: Send + Sync {
         limits: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()>;
 
+    /// Visits the Python objects in it.
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
 }
 
@@ -196,6 +208,7 @@ pub struct Relay {
 }
 
 impl Relay {
+    /// The body that comes from `source`.
     pub fn new(source: Arc<dyn Source>) -> Self {
         Self {
             source,

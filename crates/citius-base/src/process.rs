@@ -13,6 +13,7 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 pub struct Process(u32);
 
 impl Process {
+    /// This one.
     #[inline]
     pub fn current() -> Self {
         Self(FORKS.load(Ordering::Relaxed))

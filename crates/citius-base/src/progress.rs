@@ -19,7 +19,9 @@ use crate::waiter::Waiter;
 #[derive(Default)]
 pub struct Progress(citius_chan::Progress<PyResult<Py<PyAny>>, Sleeper, Operation>);
 
+/// The stage of a call.
 pub type Stage = citius_chan::Stage<PyResult<Py<PyAny>>, Sleeper, Operation>;
+/// A call that was started.
 pub type Underway = citius_chan::Underway<Sleeper, Operation>;
 
 /// What waits for a result.
@@ -36,6 +38,7 @@ pub enum Sleeper {
 
 /// What is woken otherwise.
 pub trait Wakes: Send + Sync {
+    /// There is a result.
     fn wake(self: Arc<Self>, py: Python<'_>);
 }
 
@@ -114,6 +117,7 @@ impl Progress {
         }
     }
 
+    /// Visits the Python objects in it.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         let seen = self.0.peek(|stage| match stage {
             Stage::Started(Underway {

@@ -34,11 +34,13 @@ use crate::upstreams::Upstreams;
 pub struct ReactorHandle {
     /// The one that may serve.
     pub(crate) process: Process,
+    /// Where commands for streams go.
     pub mailbox: Arc<Mailbox>,
     /// Where the files of responses come from.
     pub files: Files,
     /// Where the files of forms go.
     pub spooler: Spooler,
+    /// What the reactor keeps to.
     pub limits: Limits,
     exchanges: Mutex<Vec<ConnectionExchanges>>,
     /// Heads of requests that are gone, on their way back to the reactor's pool.
@@ -46,6 +48,7 @@ pub struct ReactorHandle {
     heads: Mutex<Vec<Box<Head>>>,
     /// There are heads to give back: most turns are spared the lock.
     has_heads: AtomicBool,
+    /// The Python objects that are called besides handlers.
     pub callbacks: Callbacks,
     /// What of the values that handlers return is encoded.
     pub data_types: DataTypes,
@@ -58,6 +61,7 @@ pub struct ReactorHandle {
     slow_logged_ms: AtomicU64,
     /// Lines that clients have caused.
     ration: Ration,
+    /// What the observer does that concerns others.
     pub observed: Observed,
     /// What coroutines are run by.
     pub event_loop: Arc<HostLoop>,
@@ -89,6 +93,7 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// What concerns others of this observer.
     pub fn by(observer: Option<&Observer>) -> Self {
         observer.map_or_else(Self::default, |observer| Self {
             request_id_field: observer.request_id_field().map(Box::from),
@@ -106,6 +111,7 @@ pub struct Callbacks {
     pub on_error: Option<Py<PyAny>>,
     /// Hands work to the thread pool, if there is one.
     pub submit: Option<Py<PyAny>>,
+    /// `(level, message)` for the log of the server.
     pub log: Option<Py<PyAny>>,
     /// What messages about a request say of an application that has no routes here.
     pub application: Option<Box<str>>,
@@ -157,6 +163,7 @@ const NOTES_MAX: usize = 64;
 const SLOW_LOGGED_EVERY_MS: u64 = 60_000;
 
 impl ReactorHandle {
+    /// The handle of the reactor with this mailbox, of this process.
     pub fn new(
         mailbox: Arc<Mailbox>,
         files: Files,

@@ -15,6 +15,7 @@ use crate::go::operation::{Operation, ResultShape, error};
 pub struct Signal(Channel);
 
 impl Signal {
+    /// One that has not happened.
     pub fn new() -> Arc<Self> {
         Arc::new(Self(Channel::new(0, Element::Object)))
     }

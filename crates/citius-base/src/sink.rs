@@ -16,6 +16,7 @@ pub trait Sink {
     /// Within a turn, where exchanges may be entered.
     const IN_TURN: bool;
 
+    /// Sends a part of the response.
     fn send(&mut self, py: Python<'_>, action: Action<'_>) -> Result<(), Fault>;
 
     /// Does what has been queued during a step.
@@ -48,7 +49,9 @@ impl Sink for Reply<'_> {
 
 /// The way to a stream from outside a turn.
 pub struct Late<'a> {
+    /// The reactor that has the stream.
     pub handle: &'a ReactorHandle,
+    /// The stream.
     pub id: StreamId,
 }
 

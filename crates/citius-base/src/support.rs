@@ -54,7 +54,13 @@ pub struct Function {
 }
 
 impl Function {
-    const fn new(module: &'static str, name: &'static str) -> Self {
+    /// Its name in its module.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// `name` of `module`, which is imported when the function is first used.
+    pub const fn new(module: &'static str, name: &'static str) -> Self {
         Self {
             module,
             name,
@@ -62,6 +68,7 @@ impl Function {
         }
     }
 
+    /// The function itself.
     pub fn get<'py>(&'static self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let function = self.cell.get_or_try_init(py, || {
             let module = PyModule::import(py, PyString::new(py, self.module))?;
@@ -70,6 +77,7 @@ impl Function {
         Ok(function.bind(py).clone())
     }
 
+    /// What it returns for `argument`.
     pub fn call1<'py>(
         &'static self,
         py: Python<'py>,
@@ -77,72 +85,6 @@ impl Function {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.get(py)?.call1((argument,))
     }
-}
-
-pub static ENCODE_JSON: Function = Function::new("citius.web.declarations.codecs", "encode_json");
-pub static IS_LEAF: Function =
-    Function::new("citius.web.responses.declared.plain_parts", "is_leaf");
-pub static IS_PLAIN: Function =
-    Function::new("citius.web.responses.declared.plain_parts", "is_plain");
-pub(crate) static ENCODE_OTHERWISE: Function =
-    Function::new("citius.web.declarations.codecs", "encode_otherwise");
-pub static EVENT: Function = Function::new("citius.web.realtime.events", "Event");
-pub static ENCODE_EVENT: Function = Function::new("citius.web.realtime.events", "encode_event");
-pub static ENCODE_MSGPACK: Function =
-    Function::new("citius.web.declarations.codecs", "encode_msgpack");
-pub static DECODE_JSON: Function = Function::new("citius.web.declarations.codecs", "decode_json");
-pub static DECODE_MSGPACK: Function =
-    Function::new("citius.web.declarations.codecs", "decode_msgpack");
-pub static REFUSE_STATUS: Function =
-    Function::new("citius.web.declarations.checks", "refuse_status");
-pub static QUERY: Function = Function::new("citius.web.binding.headers", "QueryParams");
-pub static COOKIES: Function = Function::new("citius.web.binding.cookies", "cookies");
-pub static FORM: Function = Function::new("citius.web.binding.forms", "form_of");
-pub static FORM_REFUSED: Function = Function::new("citius.web.binding.forms", "refused");
-pub static HEADERS: Function = Function::new("citius.web.binding.headers", "Headers");
-pub static MUTABLE_HEADERS: Function =
-    Function::new("citius.web.binding.headers", "MutableHeaders");
-pub static STATE: Function = Function::new("types", "SimpleNamespace");
-pub static BODY_STREAM: Function = Function::new("citius.web.binding.bodies", "BodyStream");
-pub static RENDER: Function = Function::new("citius.databases.templates", "render");
-pub static READ: Function = Function::new("citius.web.binding.bodies", "read");
-pub static PUMP_ASYNC: Function = Function::new("citius.web.responses.streaming", "pump_async");
-pub static DEFER_ALL: Function = Function::new("citius.web.execution.background", "defer_all");
-pub static RPC_ERROR: Function = Function::new("citius.web.routing.rpc.procedures", "error_of");
-pub(crate) static DESCRIBE: Function = Function::new("citius.web.declarations.checks", "describe");
-pub(crate) static DESCRIBE_APPLICATION: Function =
-    Function::new("citius.web.declarations.checks", "describe_application");
-pub static LOG_EXCEPTION: Function = Function::new("citius.observability.logging", "log_exception");
-pub(crate) static LOG_FAILURE: Function =
-    Function::new("citius.observability.logging", "log_failure");
-pub static SERVE_ASGI_SESSION: Function =
-    Function::new("citius.serving.webtransport", "serve_session");
-pub static PUMP_BLOCKING: Function =
-    Function::new("citius.web.responses.streaming", "pump_blocking");
-
-/// What an encoder makes of a value; the error says which part of the value it refused.
-#[inline]
-pub fn encoded<'py>(
-    py: Python<'py>,
-    encode: &'static Function,
-    value: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    encode
-        .call1(py, value)
-        .or_else(|error| encode_otherwise(py, encode, value, error))
-}
-
-#[cold]
-fn encode_otherwise<'py>(
-    py: Python<'py>,
-    encode: &'static Function,
-    value: &Bound<'py, PyAny>,
-    error: PyErr,
-) -> PyResult<Bound<'py, PyAny>> {
-    let raised = error.into_value(py);
-    ENCODE_OTHERWISE
-        .get(py)?
-        .call1((encode.name, value, raised))
 }
 
 /// A new `citius.errors.ConnectionClosed`; without a close as after the connection was lost.

@@ -15,14 +15,17 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Flag(AtomicBool);
 
 impl Flag {
+    /// Sets it.
     pub fn set(&self) {
         self.0.store(true, Ordering::Release);
     }
 
+    /// Takes it back.
     pub fn clear(&self) {
         self.0.store(false, Ordering::Release);
     }
 
+    /// Whether it is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }

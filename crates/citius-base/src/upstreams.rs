@@ -34,7 +34,9 @@ pub trait Carried: Send + Sync {
 
 /// What a reactor is told to do with one of them, by Python code that may run within a turn.
 pub enum UpstreamCommand {
+    /// Carry the bytes of the socket of this connection.
     Attach(UpstreamId, Socket),
+    /// Carry them no longer; what was not sent is given back.
     Detach(UpstreamId, Arc<dyn Carried>),
 }
 
@@ -65,6 +67,7 @@ impl Upstreams {
         Some(table.remove(at).1)
     }
 
+    /// The connection of this identity.
     pub fn get(&self, id: UpstreamId) -> Option<Arc<dyn Carried>> {
         let table = lock(&self.table);
         let at = table.binary_search_by_key(&id, |(other, _)| *other).ok()?;

@@ -43,6 +43,7 @@ struct WaiterState {
 type Claim = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Waiter {
+    /// One that waits, by the loop of this reactor.
     pub fn new(py: Python<'_>, handle: &ReactorHandle) -> PyResult<Py<Self>> {
         let event_loop = handle.event_loop.ask(py)?.ok_or_else(|| {
             PyRuntimeError::new_err(
@@ -71,10 +72,12 @@ impl Waiter {
         waiter.into_any()
     }
 
+    /// What an awaitable returns that waits by it.
     pub fn pending(waiter: Py<Self>) -> Poll {
         Poll::Pending(Self::awaited(waiter))
     }
 
+    /// Whether it was woken.
     pub fn is_done(&self) -> bool {
         lock(&self.state).is_done
     }

@@ -16,6 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
+use crate::functions;
 use crate::records::{Shape, offset_of, slot};
 
 /// What a route declares of its responses.
@@ -293,7 +294,7 @@ fn write_leaf(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
         return Some(());
     }
     out.truncate(begun);
-    if is_scalar(value) || is_by(&support::IS_LEAF, value) {
+    if is_scalar(value) || is_by(&functions::IS_LEAF, value) {
         write_encoded(value, out)
     } else {
         None
@@ -302,7 +303,7 @@ fn write_leaf(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
 
 /// Appends what msgspec encodes.
 fn write_encoded(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Option<()> {
-    let encoded = support::ENCODE_JSON.call1(value.py(), value).ok()?;
+    let encoded = functions::ENCODE_JSON.call1(value.py(), value).ok()?;
     out.extend_from_slice(encoded.cast::<PyBytes>().ok()?.as_bytes());
     Some(())
 }
@@ -319,14 +320,14 @@ fn is_scalar(value: &Bound<'_, PyAny>) -> bool {
 /// Whether no part of a value has fields.
 fn is_plain(value: &Bound<'_, PyAny>) -> bool {
     if let Ok(list) = value.cast_exact::<PyList>() {
-        return list.iter().all(|one| is_scalar(&one)) || is_by(&support::IS_PLAIN, value);
+        return list.iter().all(|one| is_scalar(&one)) || is_by(&functions::IS_PLAIN, value);
     }
     if let Ok(dict) = value.cast_exact::<PyDict>() {
         let mut items = dict.iter();
         return items.all(|(key, one)| is_scalar(&key) && is_scalar(&one))
-            || is_by(&support::IS_PLAIN, value);
+            || is_by(&functions::IS_PLAIN, value);
     }
-    is_scalar(value) || is_by(&support::IS_PLAIN, value)
+    is_scalar(value) || is_by(&functions::IS_PLAIN, value)
 }
 
 /// Whether a function of the package says so.

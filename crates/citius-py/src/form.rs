@@ -11,7 +11,6 @@ use std::mem;
 use std::sync::{Arc, Mutex};
 
 use citius_base::descriptor::{Fd, number_of};
-use citius_base::support;
 use citius_base::sync::lock;
 use citius_forms::{Event, Fault, Limits, Multipart, Part, urlencoded};
 use citius_http::Head;
@@ -20,6 +19,8 @@ use citius_reactor::{Pending, Slot, Spool, Spooler, StreamId, close};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
+
+use crate::functions;
 
 /// What a route's forms may have, as `citius.FormLimits` says it.
 #[derive(Clone, Copy, Debug, FromPyObject)]
@@ -345,7 +346,7 @@ impl Failure {
 
 /// The exception whose response has this status and text.
 fn refused(py: Python<'_>, status: u16, text: &str) -> PyErr {
-    let made = support::FORM_REFUSED
+    let made = functions::FORM_REFUSED
         .get(py)
         .and_then(|refused| refused.call1((status, text)));
     match made {

@@ -29,6 +29,7 @@ mod engines;
 mod file;
 mod file_body;
 mod form;
+mod functions;
 mod gateway;
 mod held_calls;
 mod host;

@@ -28,6 +28,7 @@ use smallvec::SmallVec;
 
 use crate::completion::{self, SendOutcome};
 use crate::form::{self, Fed, Form, FormSettings, FormState, Parts};
+use crate::functions;
 use crate::held_calls::{HandlerProgress, HeldCalls};
 use crate::request_context::RequestContext;
 use crate::respond;
@@ -538,7 +539,7 @@ impl Request {
         self.once(
             py,
             |made| &mut made.query,
-            || support::QUERY.call1(py, parse_urlencoded(py, self.head().query())?.as_any()),
+            || functions::QUERY.call1(py, parse_urlencoded(py, self.head().query())?.as_any()),
         )
     }
 
@@ -547,7 +548,7 @@ impl Request {
         self.once(
             py,
             |made| &mut made.headers,
-            || support::HEADERS.call1(py, self.header_items(py)?.as_any()),
+            || functions::HEADERS.call1(py, self.header_items(py)?.as_any()),
         )
     }
 
@@ -557,7 +558,7 @@ impl Request {
         let items = trailers
             .iter()
             .map(|(name, value)| (latin(py, name), latin(py, value)));
-        support::HEADERS.call1(py, PyList::new(py, items.collect::<Vec<_>>())?.as_any())
+        functions::HEADERS.call1(py, PyList::new(py, items.collect::<Vec<_>>())?.as_any())
     }
 
     #[getter]
@@ -572,7 +573,7 @@ impl Request {
                     .filter(|(n, _)| n.eq_ignore_ascii_case(b"cookie"));
                 let values =
                     PyList::new(py, cookies.map(|(_, v)| latin(py, v)).collect::<Vec<_>>())?;
-                support::COOKIES.call1(py, values.as_any())
+                functions::COOKIES.call1(py, values.as_any())
             },
         )
     }
@@ -586,7 +587,7 @@ impl Request {
                 let app = self.app(py);
                 let of_lifespan = app.bind(py).getattr_opt(intern!(py, "_lifespan_state"))?;
                 let given = of_lifespan.and_then(|state| state.cast_into::<PyDict>().ok());
-                support::STATE.get(py)?.call((), given.as_ref())
+                functions::STATE.get(py)?.call((), given.as_ref())
             },
         )
     }
@@ -733,11 +734,11 @@ impl Request {
     }
 
     fn read<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        support::READ.call1(slf.py(), slf.as_any())
+        functions::READ.call1(slf.py(), slf.as_any())
     }
 
     fn stream<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        support::BODY_STREAM.call1(slf.py(), slf.as_any())
+        functions::BODY_STREAM.call1(slf.py(), slf.as_any())
     }
 
     #[pyo3(signature = (r#type = None))]
@@ -746,7 +747,7 @@ impl Request {
         py: Python<'py>,
         r#type: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        support::DECODE_JSON
+        functions::DECODE_JSON
             .get(py)?
             .call1((r#type, self.body(py)?))
     }
@@ -757,7 +758,7 @@ impl Request {
         py: Python<'py>,
         r#type: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        support::DECODE_MSGPACK
+        functions::DECODE_MSGPACK
             .get(py)?
             .call1((r#type, self.body(py)?))
     }
@@ -767,7 +768,7 @@ impl Request {
         if let Some(FormState::Made(form)) = lock(&this.body).form.as_deref() {
             return Ok(form.bind(py).clone());
         }
-        let form = support::FORM.call1(py, slf.as_any())?;
+        let form = functions::FORM.call1(py, slf.as_any())?;
         let made = Box::new(FormState::Made(form.clone().unbind()));
         let replaced = lock(&this.body).form.replace(made);
         drop(replaced);

@@ -25,6 +25,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use crate::declared::DeclaredResponse;
 use crate::file;
 use crate::file_body::FileBody;
+use crate::functions;
 use crate::negotiate::{ErrorFormat, prefers_msgpack};
 use crate::response::Response;
 use crate::stream::{Stream, bytes_of, copy_of_buffer, trailer_fields};
@@ -251,7 +252,7 @@ fn reject_status_tuple(
         (route, _) => route,
     };
     let handler = route.map(|route| route.handler.bind(py));
-    support::REFUSE_STATUS.get(py)?.call1((tuple, handler))?;
+    functions::REFUSE_STATUS.get(py)?.call1((tuple, handler))?;
     Ok(())
 }
 
@@ -287,7 +288,7 @@ fn send_encoded<S: Sink>(
     sink: &mut S,
 ) -> PyResult<SendOutcome> {
     let (encode, metadata) = negotiate_encoder(py, context);
-    let encoded = support::encoded(py, encode, value)?;
+    let encoded = functions::encoded(py, encode, value)?;
     let bytes = encoded.cast::<PyBytes>()?;
     if bytes.as_bytes().len() < Output::SHARED_BYTES_MIN {
         let plain = PlainResponse {
@@ -319,9 +320,9 @@ fn negotiate_encoder(
     context: &RequestContext<'_>,
 ) -> (&'static support::Function, &'static Metadata) {
     if wants_msgpack(py, context) {
-        (&support::ENCODE_MSGPACK, &MSGPACK_METADATA)
+        (&functions::ENCODE_MSGPACK, &MSGPACK_METADATA)
     } else {
-        (&support::ENCODE_JSON, &JSON_METADATA)
+        (&functions::ENCODE_JSON, &JSON_METADATA)
     }
 }
 
@@ -334,7 +335,7 @@ fn send_response<S: Sink>(
     let parts = response.get().parts(py);
     if let Some(background) = &parts.background {
         let request = context.request(py, true)?.clone();
-        support::DEFER_ALL.get(py)?.call1((request, background))?;
+        functions::DEFER_ALL.get(py)?.call1((request, background))?;
     }
     let checked = match (parts.checked_status(), parts.fields(py)?) {
         (Ok(status), Ok(fields)) => Ok((status, fields)),
@@ -465,7 +466,7 @@ fn encode_body<'py, 'a>(
     context: &mut RequestContext<'_>,
 ) -> PyResult<(Bound<'py, PyAny>, &'a [u8])> {
     let (encode, media_type) = if let Some(media) = media {
-        (&support::ENCODE_JSON, media)
+        (&functions::ENCODE_JSON, media)
     } else {
         let (encode, metadata) = negotiate_encoder(py, context);
         for (name, value) in metadata.fields.iter() {
@@ -473,7 +474,7 @@ fn encode_body<'py, 'a>(
         }
         (encode, metadata.media_type)
     };
-    Ok((support::encoded(py, encode, body)?, media_type))
+    Ok((functions::encoded(py, encode, body)?, media_type))
 }
 
 /// Sends a file, or what of it the client asks for.
@@ -587,10 +588,10 @@ fn start_stream<S: Sink>(
     }
     let stream = open_stream::<S>(py, context)?;
     if kind == IteratorKind::Async {
-        let pump = support::PUMP_ASYNC.get(py)?.call1((stream, body))?;
+        let pump = functions::PUMP_ASYNC.get(py)?.call1((stream, body))?;
         return Ok(SendOutcome::Coroutine(pump.unbind()));
     }
-    let pumped = support::PUMP_BLOCKING
+    let pumped = functions::PUMP_BLOCKING
         .get(py)
         .and_then(|pump| pump.call1((&stream, body)));
     context.leave_step(py, sink);

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Mutex;
 
-use citius_base::support;
 use citius_base::sync::lock;
 use citius_http::{Fault, Fields, Status};
 use pyo3::exceptions::PyTypeError;
@@ -11,6 +10,8 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+use crate::functions;
 
 /// Flags and length before a message in an envelope.
 pub(crate) const PREFIX_BYTES: usize = 5;
@@ -212,7 +213,7 @@ impl Response {
     fn headers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let empty = PyList::empty(py).unbind();
         let list = lock(&self.parts).headers.get_or_insert(empty).clone_ref(py);
-        support::MUTABLE_HEADERS.call1(py, list.bind(py).as_any())
+        functions::MUTABLE_HEADERS.call1(py, list.bind(py).as_any())
     }
 
     #[pyo3(signature = (*lines))]

@@ -3,11 +3,12 @@
 //! The general way is `encode_event` in `python/citius/web/realtime/events.py`. What most events are is written here from the objects
 //! themselves; the bytes are the same (I21). Tests: `tests/gateway/test_event_streams.py`.
 
-use citius_base::support;
 use citius_http::FAST_PATHS;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString};
+
+use crate::functions;
 
 /// Appends one event: an `Event`, or the data of one.
 #[inline]
@@ -53,17 +54,17 @@ fn append_other(event: &Bound<'_, PyAny>, output: &mut Vec<u8>) -> PyResult<()> 
     let py = event.py();
     if FAST_PATHS {
         if event.cast_exact::<PyDict>().is_ok() {
-            let json = support::ENCODE_JSON.call1(py, event)?;
+            let json = functions::ENCODE_JSON.call1(py, event)?;
             append_data(json.cast::<PyBytes>()?.as_bytes(), output);
             return Ok(());
         }
         let before = output.len();
-        if event.get_type().is(&support::EVENT.get(py)?) && append_fields(event, output)? {
+        if event.get_type().is(&functions::EVENT.get(py)?) && append_fields(event, output)? {
             return Ok(());
         }
         output.truncate(before);
     }
-    let encoded = support::ENCODE_EVENT.call1(py, event)?;
+    let encoded = functions::ENCODE_EVENT.call1(py, event)?;
     output.extend_from_slice(encoded.cast::<PyBytes>()?.as_bytes());
     Ok(())
 }
@@ -99,7 +100,7 @@ fn append_fields(event: &Bound<'_, PyAny>, output: &mut Vec<u8>) -> PyResult<boo
     if data.is_instance_of::<PyString>() {
         return Ok(false);
     }
-    let json = support::ENCODE_JSON.call1(py, &data)?;
+    let json = functions::ENCODE_JSON.call1(py, &data)?;
     append_data(json.cast::<PyBytes>()?.as_bytes(), output);
     Ok(true)
 }

@@ -17,6 +17,7 @@ use crate::object::{borrowed, value as value_of};
 /// A channel.
 #[pyclass(frozen, module = "citius._core", weakref, generic)]
 pub struct Chan {
+    /// What Python sees of.
     pub channel: Channel,
 }
 

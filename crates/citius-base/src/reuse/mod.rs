@@ -46,6 +46,7 @@ impl<T> From<Option<T>> for Spare<T> {
 }
 
 impl<T: Reuse> Spare<T> {
+    /// One that is there from the start.
     pub fn new(object: T) -> Self {
         Self(Some(object))
     }
@@ -78,6 +79,7 @@ impl<T> Spare<T> {
         self.0.as_ref()
     }
 
+    /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -92,6 +94,7 @@ impl<T> Spare<T> {
 
 /// A dictionary that is fresh while its contents are those that it was kept with.
 pub struct SpareDict {
+    /// The dictionary.
     pub dict: Py<PyDict>,
     known: Known,
     /// `None`: no code can find it to change it.

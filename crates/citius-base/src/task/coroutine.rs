@@ -57,7 +57,9 @@ pub enum Next {
 
 /// What a coroutine leaves when it suspends.
 pub struct Suspended {
+    /// What becomes of its exchange.
     pub entry: Entry,
+    /// What goes on with it.
     pub resume: Box<dyn Resume>,
 }
 
@@ -98,6 +100,7 @@ impl LateStep<'_> {
         }
     }
 
+    /// Steps the coroutine for this handler.
     pub fn run<E: CompletionHandler>(self, py: Python<'_>, handler: &mut E) -> Progress {
         let (handle, id) = handler.exchange();
         let handle = &Arc::clone(handle);
@@ -163,6 +166,7 @@ pub(super) fn advance<E: CompletionHandler, S: Sink>(
     }
 }
 
+/// Whether this is what a cancelled task ends with.
 pub fn is_cancellation(py: Python<'_>, error: &PyErr) -> bool {
     static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let kind = KIND.get_or_try_init(py, || {

@@ -107,6 +107,7 @@ const PARKED: KnownParts = KnownParts {
 };
 
 impl Tasks {
+    /// Those of the reactor whose loop is this one.
     pub fn new(py: Python<'_>, event_loop: Arc<HostLoop>) -> PyResult<Self> {
         let made = event_loop.get().map(|made| made.clone_ref(py));
         let asyncio = made.map(|made| Asyncio::new(py, made)).transpose()?;

@@ -21,6 +21,7 @@ pub struct Carrier {
 pub(crate) type Perform = fn(&Bound<'_, Carrier>, UpstreamCommand);
 
 impl Carrier {
+    /// The reactor of this handle, which does things by `perform`.
     pub fn new(handle: Arc<ReactorHandle>, perform: Perform) -> Self {
         Self { handle, perform }
     }

@@ -29,6 +29,7 @@ pub const CLOSED: &str = "the server has closed the connection";
 
 /// What a connection speaks.
 pub trait Protocol: PyClass<Frozen = True> + Sync {
+    /// What is below the protocol.
     fn upstream(&self) -> &Upstream;
 
     /// Plaintext has come. `may_step`: coroutines may be stepped here and now.
@@ -189,6 +190,7 @@ impl Upstream {
         }
     }
 
+    /// Visits the Python objects in it.
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.listener)?;
         self.transport.traverse(visit)

@@ -33,6 +33,7 @@ impl<T, P> Inner<T, P> {
 }
 
 impl<T, P: PyClass<Frozen = True> + Sync> Place<T, P> {
+    /// The place where this is.
     pub fn new(value: T) -> Self {
         Self(Mutex::new(Inner {
             value: Some(Box::new(value)),

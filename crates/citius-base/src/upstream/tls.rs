@@ -58,6 +58,7 @@ impl ClientTls {
 }
 
 impl ClientTls {
+    /// The rules as they were read.
     pub fn client(&self) -> &Client {
         &self.0
     }
@@ -175,6 +176,7 @@ impl Secured {
     }
 }
 
+/// The version of TLS of this name.
 pub fn version_from(text: &str) -> PyResult<Version> {
     match text {
         "tls1.2" => Ok(Version::Tls12),
@@ -183,6 +185,7 @@ pub fn version_from(text: &str) -> PyResult<Version> {
     }
 }
 
+/// What says that an option has another value than it may have.
 pub fn unexpected(expected: &str, got: &str) -> PyErr {
     PyValueError::new_err(format!("expected {expected}, got {got:?}"))
 }

@@ -11,7 +11,6 @@ use citius_base::fork::end_child_with;
 use citius_base::reactor_handle::ReactorHandle;
 use citius_base::report::Subject;
 use citius_base::sink::{Late, Sink, payload};
-use citius_base::support;
 use citius_base::task::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
 };
@@ -22,6 +21,7 @@ use pyo3::exceptions::{PyBaseException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString};
 
+use crate::functions;
 use crate::gateway::turn::Turn;
 use crate::respond::send_fault;
 use crate::route::Kind;
@@ -230,10 +230,10 @@ impl CallCompletion<'_> {
             return Ok(());
         }
         let encode = match self.form {
-            Form::MessagePack => &support::ENCODE_MSGPACK,
-            Form::Json => &support::ENCODE_JSON,
+            Form::MessagePack => &functions::ENCODE_MSGPACK,
+            Form::Json => &functions::ENCODE_JSON,
         };
-        let encoded = support::encoded(py, encode, value)?;
+        let encoded = functions::encoded(py, encode, value)?;
         let bytes = encoded.cast::<PyBytes>()?;
         Self::send(py, Status::OK, payload(bytes), sink);
         Ok(())
@@ -245,7 +245,7 @@ impl CallCompletion<'_> {
         // By way of `into_value`, which puts the traceback where Python looks for it.
         let exception: Py<PyBaseException> = error.clone_ref(py).into_value(py);
         let message = self.subject(py).message(" failed");
-        let made = support::RPC_ERROR
+        let made = functions::RPC_ERROR
             .get(py)
             .and_then(|make| make.call1((exception, self.form == Form::Json, message)))
             .and_then(|made| made.extract::<(u16, Py<PyBytes>)>());

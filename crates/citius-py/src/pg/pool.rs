@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 
 use citius_base::client_metrics::ClientMetrics;
 use citius_base::process::Process;
-use citius_base::support::RENDER;
+use citius_base::support::Function;
 use citius_base::sync::lock;
 use citius_observe::ClientCounter;
 use citius_pg::{Change, PARAMETERS_MAX, Parameters, change_of};
@@ -24,6 +24,9 @@ use super::connection::PgConnection;
 use super::errors::errors;
 use super::rows::{RowType, Shape};
 use super::types::{PgTypes, TypeTable};
+
+/// A statement with its values, of a t-string or of a statement and arguments.
+static RENDER: Function = Function::new("citius.databases.templates", "render");
 
 /// Sessions that share calls among them.
 #[pyclass(frozen, module = "citius._core", name = "PgPool")]

@@ -2,13 +2,13 @@
 //!
 //! Tests: `tests/asgi/test_webtransport.py`.
 
-use citius_base::support;
 use citius_base::task::CompletionHandler as _;
 use citius_http::Head;
 use citius_reactor::Reply;
 use pyo3::prelude::*;
 
 use crate::completion;
+use crate::functions;
 use crate::gateway::asgi::Plan;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::completion::SocketCompletion;
@@ -45,7 +45,7 @@ pub(super) fn request(
     };
     wt::enter(turn, &session);
     let mut completion = SocketCompletion::new(&session, None);
-    let called = support::SERVE_ASGI_SESSION
+    let called = functions::SERVE_ASGI_SESSION
         .get(py)
         .and_then(|serve| serve.call1((&plan.app, scope, &session)));
     match called {

@@ -26,6 +26,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyString};
 
+use crate::functions;
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::members::Membership;
 use crate::outbox::{Capacity, Outbox, OutboxOwner, Waiters};
@@ -575,7 +576,7 @@ pub(crate) fn parts_of(message: &Bound<'_, PyAny>) -> PyResult<(Kind, Bytes)> {
 /// An object as a text message.
 pub(crate) fn json_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     let py = value.py();
-    let encoded = support::encoded(py, &support::ENCODE_JSON, value)?;
+    let encoded = functions::encoded(py, &functions::ENCODE_JSON, value)?;
     let text = String::from_utf8_lossy(encoded.cast::<PyBytes>()?.as_bytes());
     Ok(PyString::new(py, &text))
 }

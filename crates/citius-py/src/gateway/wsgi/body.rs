@@ -488,7 +488,7 @@ pub(super) fn close(py: Python<'_>, iterable: &Bound<'_, PyAny>) {
         Err(error) => Err(error),
     };
     if let Err(error) = closed {
-        let logged = support::LOG_EXCEPTION
+        let logged = citius_base::logging::LOG_EXCEPTION
             .get(py)
             .and_then(|log| log.call1(("close() of an answer failed", error.into_value(py))));
         if let Err(error) = logged {
