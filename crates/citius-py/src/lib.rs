@@ -25,7 +25,6 @@ mod buckets;
 mod completion;
 mod declared;
 mod deferred;
-mod engines;
 mod file;
 mod file_body;
 mod form;
@@ -33,17 +32,14 @@ mod functions;
 mod gateway;
 mod held_calls;
 mod host;
-mod http;
 mod items;
 mod negotiate;
 mod numbers;
 mod observe;
 mod outbox;
 mod parameters;
-mod pg;
 mod quic;
 mod records;
-mod redis;
 mod remote;
 mod request;
 mod request_context;
@@ -67,6 +63,7 @@ mod urlencoded;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     refuse_subinterpreters()?;
     citius_base::register(module)?;
+    citius_clients::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("FAST_PATHS", FAST_PATHS)?;
     module.add("METRICS", observe::metrics(module.py())?)?;
@@ -111,10 +108,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(quic::steering_program, module)?)?;
     #[cfg(target_os = "linux")]
     sandbox::register(module)?;
-    engines::register(module)?;
-    pg::register(module)?;
-    redis::register(module)?;
-    http::register(module)
+    Ok(())
 }
 
 /// Objects that are kept between requests belong to one interpreter. Python refuses others by itself only where they

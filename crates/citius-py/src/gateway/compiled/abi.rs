@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 pub(crate) use citius_abi::{Text, VERSION, Value};
+use citius_clients::engines::functions as engines;
 use citius_http::{Fault, Fields, Head, Status};
 use citius_native::api::RUNTIME_API;
 use citius_native::codes;
@@ -24,7 +25,6 @@ use smallvec::SmallVec;
 
 use super::client_stream::ClientStream;
 use super::query;
-use crate::engines::functions as engines;
 use crate::numbers;
 
 /// Handlers built for these are served.

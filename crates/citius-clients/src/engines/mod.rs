@@ -11,7 +11,7 @@
 
 mod engine;
 mod failure;
-pub(crate) mod functions;
+pub mod functions;
 mod pg;
 mod redis;
 

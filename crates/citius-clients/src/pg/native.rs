@@ -12,7 +12,7 @@ use super::rows::Statement;
 
 /// The rows of one statement.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub struct Table {
     pub(crate) columns: Vec<String>,
     pub(crate) rows: usize,
     /// Rows that the statement has changed or returned.

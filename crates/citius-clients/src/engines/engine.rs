@@ -24,7 +24,7 @@ pub(crate) enum Kind {
 }
 
 /// A `citius.redis.Redis` or a `citius.pg.Pool`.
-pub(crate) struct Engine {
+pub struct Engine {
     kind: Kind,
     object: Py<PyAny>,
 }

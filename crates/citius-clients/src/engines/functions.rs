@@ -16,7 +16,7 @@ use citius_native::net::functions::{bytes, string};
 use citius_native::wait::Until;
 
 /// What the header's pointers lead to here.
-pub(crate) struct Objects;
+pub struct Objects;
 
 impl EngineObjects for Objects {
     type Engine = Engine;
@@ -24,7 +24,8 @@ impl EngineObjects for Objects {
     type Rows = Table;
 }
 
-pub(crate) const ENGINES_API: EnginesApi<Objects> = EnginesApi {
+/// Those of the header, by which compiled code calls the clients.
+pub const ENGINES_API: EnginesApi<Objects> = EnginesApi {
     engine_find,
     engine_release,
     redis_call,

@@ -16,7 +16,7 @@ use citius_native::wait::Until;
 
 /// A `citius_reply`.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Reply {
+pub enum Reply {
     Nil,
     Integer(i64),
     Real(f64),
