@@ -1,6 +1,6 @@
 """A request gets a clean task and a clean context, whatever the previous request did to its own.
 
-A handler that does not suspend leaves its task to the next request (``citius-py/src/task/``): here
+A handler that does not suspend leaves its task to the next request (``citius-base/src/task/``): here
 handlers, and callbacks of the loop between two requests, do what would show if a changed task were reused.
 """
 

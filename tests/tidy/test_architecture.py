@@ -60,21 +60,40 @@ MAY_USE = {
         "citius-reactor",
         "citius-tls",
     },
-    "citius-py": {
+    "citius-base": {
+        "citius-http",
+        "citius-route",
+        "citius-reactor",
+        "citius-observe",
+        "citius-chan",
+        "citius-goroutine",
+        "citius-native",
+        "citius-tls",
+    },
+    "citius-clients": {
+        "citius-base",
         "citius-abi",
         "citius-h1",
         "citius-h2",
         "citius-http",
         "citius-route",
         "citius-reactor",
-        "citius-static",
         "citius-observe",
-        "citius-compress",
-        "citius-rpc",
         "citius-pg",
         "citius-redis",
-        "citius-chan",
-        "citius-coroutine",
+        "citius-goroutine",
+        "citius-native",
+    },
+    "citius-py": {
+        "citius-base",
+        "citius-clients",
+        "citius-abi",
+        "citius-http",
+        "citius-route",
+        "citius-reactor",
+        "citius-static",
+        "citius-observe",
+        "citius-rpc",
         "citius-goroutine",
         "citius-native",
         "citius-forms",
@@ -106,9 +125,9 @@ PROTOCOL_CRATES = [
     "citius-forms",
     "citius-forwarded",
 ]
-WITH_UNSAFE = {
+KNOW_PYTHON = {"citius-base", "citius-clients", "citius-py"}
+WITH_UNSAFE = KNOW_PYTHON | {
     "citius-abi",
-    "citius-py",
     "citius-native",
     "citius-handler",
     "citius-coroutine",
@@ -177,16 +196,19 @@ def test_the_files_with_unsafe_are_those_that_are_named() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     found = re.search(r"^\| I2 \| (.*?)\. `citius-handler`", text, re.M)
     assert found, "ARCHITECTURE.md lists the files with unsafe"
-    named = set(re.findall(r"`([\w/]+(?:\.rs|/))`", found[1]))
-    source = ROOT / "crates/citius-py/src"
-    used = {
-        path.relative_to(source).as_posix()
-        for path in source.rglob("*.rs")
-        if re.search(r"\bunsafe\b", without_comments(path.read_text()))
-    }
-    for name in named:
-        assert any(path.startswith(name) for path in used), f"{name} has no unsafe"
-    assert {path for path in used if not path.startswith(tuple(named))} == set()
+    for crate in KNOW_PYTHON:
+        listed = re.search(rf"`{crate}` in ([^;]*?)(?:, `citius-|$)", found[1])
+        assert listed, f"ARCHITECTURE.md lists the files of {crate}"
+        named = set(re.findall(r"`([\w/]+(?:\.rs|/))`", listed[1]))
+        source = ROOT / "crates" / crate / "src"
+        used = {
+            path.relative_to(source).as_posix()
+            for path in source.rglob("*.rs")
+            if re.search(r"\bunsafe\b", without_comments(path.read_text()))
+        }
+        for name in named:
+            assert any(path.startswith(name) for path in used), f"{name} has no unsafe"
+        assert {path for path in used if not path.startswith(tuple(named))} == set()
 
 
 def test_unsafe_says_why() -> None:
@@ -199,7 +221,7 @@ def test_unsafe_says_why() -> None:
 
 
 def test_nothing_below_the_binding_names_python() -> None:
-    for crate in set(MAY_USE) - {"citius-py"}:
+    for crate in set(MAY_USE) - KNOW_PYTHON:
         for path in sources(crate):
             assert not re.search(
                 r"\bpyo3\b|\bpython\b", without_comments(path.read_text()), re.I
@@ -267,7 +289,7 @@ def without_comments(code: str) -> str:
 
 def test_threads_of_the_server_outlive_a_panic() -> None:
     """Threads run code of applications there, and one that a panic ends would leave a gap for good."""
-    paths = [*sources("citius-py"), *sources("citius-native")]
+    paths = [path for crate in KNOW_PYTHON | {"citius-native"} for path in sources(crate)]
     starters = [path for path in paths if "thread::Builder" in path.read_text()]
     assert starters, "this test has nothing to look at"
     for path in starters:

@@ -28,7 +28,7 @@ def test_nothing_that_python_counts_is_assigned_under_a_guard() -> None:
     assigned = re.compile(r"^\s*(\*lock\([^;=]*\) = |lock\([^;=]*\)\.\w+ = Some\()", re.MULTILINE)
     found = [
         f"{path.name}: {match[0].strip()}"
-        for crate in ("citius-py", "citius-native")
+        for crate in ("citius-base", "citius-clients", "citius-py", "citius-native")
         for path in (CRATES / crate / "src").rglob("*.rs")
         for match in assigned.finditer(path.read_text())
     ]

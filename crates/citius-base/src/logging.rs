@@ -121,6 +121,7 @@ impl Subject {
     }
 
     /// Marks the request as one that was to become a WebSocket, or something else of this `name`.
+    #[must_use]
     pub fn named_as(mut self, name: &str) -> Self {
         let target = self
             .request

@@ -164,7 +164,7 @@ impl Reactor {
         let mailbox = reactor.mailbox();
         let event_loop = Arc::new(HostLoop::new(event_loop, make_loop));
         let tasks = Tasks::new(py, Arc::clone(&event_loop))?;
-        let handle = ReactorHandle::new(
+        let handle = Arc::new(ReactorHandle::new(
             Arc::clone(&mailbox),
             reactor.files(),
             limits,
@@ -172,10 +172,8 @@ impl Reactor {
             event_loop,
             Deferrals::new(tasks.base()),
             observed,
-        );
-        let handle = Arc::new(handle);
-        let carrier = Carrier::new(Arc::clone(&handle), upstream_command);
-        let this = Self {
+        ));
+        Ok(as_carrier(Self {
             descriptor: descriptor_of(&reactor, &handle),
             core: Mutex::new(Core {
                 reactor,
@@ -193,8 +191,7 @@ impl Reactor {
             connections: AtomicUsize::new(0),
             requests_open: AtomicUsize::new(0),
             requests_total: AtomicU64::new(0),
-        };
-        Ok(PyClassInitializer::from(carrier).add_subclass(this))
+        }))
     }
 
     #[pyo3(signature = (fd, *, rpc = false, tls = None, http = None, proxied = false, redirect_port = 0))]
@@ -745,6 +742,12 @@ fn peer_of(address: Option<(String, u16)>) -> Peer {
         Some(SocketAddr::new(host, port))
     });
     address.map_or(Peer::Local, Peer::Internet)
+}
+
+/// A reactor that carries the bytes of connections to other servers.
+fn as_carrier(reactor: Reactor) -> PyClassInitializer<Reactor> {
+    let carrier = Carrier::new(Arc::clone(&reactor.handle), upstream_command);
+    PyClassInitializer::from(carrier).add_subclass(reactor)
 }
 
 /// Does what a connection to another server asks of the reactor that carries it.

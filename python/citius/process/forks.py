@@ -2,7 +2,7 @@
 
 Such a child has copies of the worker's sockets, and must neither serve nor clean up. A copy of a listening
 socket would keep the port after the server's end, and clients in its queue; ``keep_from_children`` takes it.
-``citius-py/src/fork.rs`` does the same for handlers; this module is for all other calls of the application
+``citius-base/src/fork.rs`` does the same for handlers; this module is for all other calls of the application
 (import, hooks, readiness checks).
 """
 

@@ -20,7 +20,7 @@ class RequestTask(asyncio.Task[Any]):
     """The task of a request.
 
     A handler that never suspends leaves its task to the next request, if it is as it was made
-    (``citius-py/src/task/``). So this has no attributes of its own.
+    (``citius-base/src/task/``). So this has no attributes of its own.
     """
 
 

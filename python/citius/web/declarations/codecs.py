@@ -3,7 +3,7 @@
 The encoders are made when they are first needed (module ``__getattr__``), because a service that sends text
 never needs msgspec and its worker should not pay for it. Decoders raise ``HTTPError``: 400 for bytes that are
 no JSON or MessagePack, 422 for well-formed data of the wrong shape, with the place. The extension calls this
-module (citius-py/src/support.rs). Tests: ``tests/unit/test_request_values.py``.
+module (citius-py/src/functions.rs). Tests: ``tests/unit/test_request_values.py``.
 """
 
 from __future__ import annotations

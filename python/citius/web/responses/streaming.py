@@ -3,7 +3,7 @@
 ``pump_async`` is for asynchronous iterators, ``pump_blocking`` for the others; iterators of blocking handlers
 are ``Driven`` where waiting is allowed. All keep to the client's pace, close the iterator whatever happens
 and abort the response when the iterator raises: a part of a response must not look like the whole. The
-extension calls this module (citius-py/src/support.rs).
+extension calls this module (citius-py/src/functions.rs).
 """
 
 from __future__ import annotations
