@@ -73,6 +73,8 @@ MAY_USE = {
     "citius-clients": {
         "citius-base",
         "citius-abi",
+        "citius-chan",
+        "citius-forwarded",
         "citius-h1",
         "citius-h2",
         "citius-http",

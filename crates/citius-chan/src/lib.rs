@@ -1,4 +1,5 @@
-//! Go's channels without goroutines: operations in, outcomes and wake-ups out; and a call with its one result ([`Progress`]).
+//! Go's channels without goroutines: operations in, outcomes and wake-ups out; a call with its one result ([`Progress`]), and
+//! content that is read while it comes ([`Incoming`]).
 //!
 //! Nothing here blocks, starts anything, or reads a clock. An operation that cannot be done at once leaves
 //! a [`Ticket`] in the queues of its channels; the operation that completes it writes the [`Outcome`] into the
@@ -23,6 +24,7 @@
 mod barrier;
 mod channel;
 mod effects;
+mod incoming;
 mod lock;
 mod progress;
 mod resident;
@@ -31,6 +33,7 @@ mod sync;
 mod ticket;
 
 pub use channel::{AlreadyClosed, Attempt, Channel};
+pub use incoming::{Found, Incoming, Piece, Taken, Trailers, WAITING_BYTES_MAX};
 pub use progress::{Looked, Progress, Stage, Underway};
 pub use resident::{Begun, Completion, Record, Resident};
 pub use select::{Case, select, select_as};

@@ -12,7 +12,7 @@
 //!
 //! Sans-IO, and nothing is allocated for a head without such fields. `network.rs`: who is trusted;
 //! `list.rs`: lists from their right ends; `node.rs`: addresses, hosts, ports, prefixes. `proxy_header.rs`: what a proxy
-//! says that passes on bytes and knows no HTTP.
+//! says that passes on bytes and knows no HTTP. `onward.rs`: the other direction, what of a request and its response is not passed on.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -25,9 +25,11 @@ extern crate alloc;
 mod list;
 mod network;
 mod node;
+mod onward;
 mod proxies;
 mod proxy_header;
 
 pub use network::Network;
+pub use onward::{is_of_connection, is_of_gateways, is_same_loosely, leaves_its_place, options};
 pub use proxies::{Names, Proxies};
 pub use proxy_header::{Ends, PROXY_HEADER_BYTES_MAX, Progress, read_proxy_header};

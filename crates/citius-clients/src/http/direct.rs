@@ -15,6 +15,7 @@ use citius_base::passing::{
 };
 use citius_base::progress::{Sleeper, Wakes};
 use citius_base::sync::lock;
+use citius_forwarded::is_same_loosely;
 use citius_http::{Fields, Head, Method, Payload, Status};
 use citius_observe::ClientCounter;
 use citius_reactor::{ResponseAction, StreamCommand};
@@ -23,7 +24,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::call::{Body, DeadlineArguments, Deadlines, HttpCall};
-use super::forward::{ForwardRules, Onward, is_same_loosely};
+use super::forward::{ForwardRules, Onward};
 use super::limits::{ForwardLimit, ForwardSlot, OriginLimits};
 use super::origin::HttpOrigin;
 use super::pool::HttpPool;

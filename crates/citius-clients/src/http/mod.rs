@@ -14,7 +14,6 @@ mod direct;
 mod errors;
 mod forward;
 mod head;
-mod incoming;
 mod limits;
 mod origin;
 mod pool;

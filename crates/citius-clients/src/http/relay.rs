@@ -2,7 +2,7 @@
 //!
 //! In: an [`HttpReply`] whose head has been handed over. Out: commands for the client's stream. A [`Relaying`] is what waits for the
 //! content once the head is sent: for content or, when the client's queue is full, for room; meanwhile the content waits in
-//! [`Incoming`](super::incoming::Incoming), with more of which the other server's connection is not read.
+//! [`Incoming`](citius_chan::Incoming), with more of which the other server's connection is not read.
 //! Tests: `tests/http/gateway/`.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use citius_base::passing::{Inbound, Passing, Relay, Source};
 use citius_base::progress::{Sleeper, Wakes};
 use citius_base::report::{LEVEL_WARNING, Subject, subject_of};
+use citius_chan::Found;
 use citius_http::{Fields, Payload};
 use citius_reactor::{ResponseAction, StreamCommand, coarse_ms};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -19,7 +20,6 @@ use pyo3::prelude::*;
 
 use super::errors::Failure;
 use super::forward::client_trailers;
-use super::incoming::Found;
 use super::reply::HttpReply;
 
 /// The content of a reply, as the body of a `Response`.

@@ -8,6 +8,7 @@ use citius_base::progress::Sleeper;
 use citius_base::support::call_back;
 use citius_base::sync::lock;
 use citius_base::waiter::Waiter;
+use citius_chan::{Found, WAITING_BYTES_MAX};
 use citius_http::{Fault, Fields};
 use citius_reactor::coarse_ms;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -16,12 +17,15 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::call::{Body, HttpCall, sleeper_for, wait_serially};
 use super::connection::HttpConnection;
+use super::errors::Failure;
 use super::forward::{response_fields, response_list};
 use super::head::{Collected, Head, Pairs};
-use super::incoming::{Found, Incoming, WAITING_BYTES_MAX};
 use super::pool::HttpPool;
 use super::servers::Lease;
 use super::upload::HttpUpload;
+
+/// The content of a response that is read while it comes.
+pub(super) type Incoming = citius_chan::Incoming<Sleeper, Failure>;
 
 /// A response, to be handed to the code that waits for it.
 pub(crate) struct Response {

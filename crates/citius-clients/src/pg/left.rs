@@ -1,56 +1,7 @@
-//! What a text leaves of a session for the next user of it, and what undoes that.
+//! What undoes what a text leaves of a session, for sessions of other drivers.
 
-use citius_pg::{Change, RESET, RESET_NAMES, changes_of};
+use citius_pg::{Change, Left, changes_of};
 use pyo3::prelude::*;
-
-/// What may be left of the block that has a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Left {
-    #[default]
-    Nothing,
-    /// Settings, locks, temporary tables or channels.
-    Changes,
-    /// These, and names that `PREPARE` has given.
-    Names,
-    /// What no command undoes.
-    Lasting,
-}
-
-impl Left {
-    /// What a statement leaves behind that has the session to itself.
-    pub(super) fn by(change: Change) -> Self {
-        match change {
-            Change::Lasting => Self::Lasting,
-            Change::Prepare | Change::Names | Change::Code => Self::Names,
-            Change::Session | Change::SessionPath => Self::Changes,
-            Change::Nothing
-            | Change::Transaction
-            | Change::Savepoint
-            | Change::Path
-            | Change::Stream => Self::Nothing,
-        }
-    }
-
-    /// What a COPY leaves behind.
-    pub(super) fn by_copy(change: Change) -> Self {
-        match change {
-            Change::Nothing | Change::Stream => Self::Nothing,
-            Change::Lasting => Self::Lasting,
-            _ => Self::Names,
-        }
-    }
-
-    /// What is to be executed before another user has the session: `None` for nothing; empty if that does not undo it.
-    pub(super) fn reset(self) -> Option<String> {
-        let names = match self {
-            Self::Nothing => return None,
-            Self::Changes => "",
-            Self::Names => RESET_NAMES,
-            Self::Lasting => return Some(String::new()),
-        };
-        Some(format!("{names}{RESET}"))
-    }
-}
 
 /// What undoes what the statements of a text leave of a session, as [`Left::reset`] says it, and whether they deallocate the prepared
 /// statements of the protocol: for sessions of other drivers.

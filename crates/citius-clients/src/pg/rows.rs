@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use citius_base::sync::lock;
-use citius_pg::{Column, Description, Fault, Guard, JsonRows, Row, Types};
+use citius_pg::{Column, Description, Fault, Guard, JsonRows, Row, Types, footprint};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -15,7 +15,6 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
 
 use super::decode::object;
 use super::errors::protocol_error;
-use super::footprint::footprint;
 use super::native::{PgTable, Table};
 use super::types::TypeTable;
 
@@ -79,7 +78,7 @@ pub(crate) struct Origin {
     pub(crate) text_bytes: usize,
     /// Of [`PgPool::schema`](super::pool::PgPool::schema), before it was sent.
     pub(crate) schema: u32,
-    /// Of [`Names::now`](super::names::Names::now), when it was sent.
+    /// Of [`Names::now`](citius_pg::Names::now), when it was sent.
     pub(crate) names: u32,
 }
 
@@ -91,7 +90,7 @@ pub(crate) struct Statement {
     /// What it takes of the server's memory, about, and the number of changes of the schema that were seen when it was prepared.
     pub(crate) footprint: usize,
     pub(crate) schema: u32,
-    /// What [`Names`](super::names::Names) knows it by.
+    /// What [`Names`](citius_pg::Names) knows it by.
     pub(crate) names: u32,
     /// Whether it was executed since the session last made room.
     pub(crate) is_used: AtomicBool,

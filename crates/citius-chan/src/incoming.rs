@@ -1,17 +1,16 @@
-//! The content of a response that is read while it comes.
+//! Content that is read while it comes: bytes in, pieces out, and who is to be woken.
+//!
+//! Nothing here waits or wakes. The lock is never held while foreign code can run: what is replaced is returned.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use citius_base::progress::Sleeper;
-use citius_base::sync::lock;
-
-use super::errors::Failure;
-use super::head::Pairs;
+/// Names and values of the fields of a trailer section.
+pub type Trailers = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Bytes of content that wait for a reader; with more the connection is not read, or the stream's window is not opened again.
-pub(crate) const WAITING_BYTES_MAX: usize = 256 * 1024;
+pub const WAITING_BYTES_MAX: usize = 256 * 1024;
 
 /// Bytes from which on a piece is put into memory that is kept.
 const LARGE_BYTES: usize = PIECE_BYTES / 2;
@@ -37,7 +36,7 @@ fn spare() -> Vec<u8> {
 }
 
 /// Bytes that a reader has taken together. When they are dropped, their memory serves another piece.
-pub(crate) struct Piece(Vec<u8>);
+pub struct Piece(Vec<u8>);
 
 impl AsRef<[u8]> for Piece {
     fn as_ref(&self) -> &[u8] {
@@ -62,26 +61,39 @@ impl Drop for Piece {
     }
 }
 
-/// Content between a connection and its reader.
-#[derive(Default)]
-pub(crate) struct Incoming(Mutex<State>);
+/// Content between a connection and its reader: `S` is what waits for it, `F` why the rest may not come.
+pub struct Incoming<S, F>(Mutex<State<S, F>>);
 
-#[derive(Default)]
-struct State {
+struct State<S, F> {
     pieces: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
-    end: Option<Result<(), Failure>>,
+    end: Option<Result<(), F>>,
     /// The server sends no more in a tunnel that it still takes bytes from, and the reader does not know yet.
     output_end: bool,
-    trailers: Pairs,
-    sleeper: Option<Sleeper>,
+    trailers: Trailers,
+    sleeper: Option<S>,
     /// Since when the reader waits.
     waits_since_ms: Option<u64>,
     /// No code reads it any more.
     is_left: bool,
 }
 
-impl State {
+impl<S, F> Default for Incoming<S, F> {
+    fn default() -> Self {
+        Self(Mutex::new(State {
+            pieces: VecDeque::new(),
+            waiting_bytes: 0,
+            end: None,
+            output_end: false,
+            trailers: Trailers::new(),
+            sleeper: None,
+            waits_since_ms: None,
+            is_left: false,
+        }))
+    }
+}
+
+impl<S, F> State<S, F> {
     fn is_full(&self) -> bool {
         self.waiting_bytes >= WAITING_BYTES_MAX
     }
@@ -102,26 +114,35 @@ impl State {
 }
 
 /// Content that has been taken.
-pub(crate) struct Taken {
-    pub(crate) piece: Piece,
+pub struct Taken {
+    /// Its bytes.
+    pub piece: Piece,
     /// No more was read of the connection, and now there is room.
-    pub(crate) reopens: bool,
+    pub reopens: bool,
 }
 
 /// What a reader finds.
-pub(crate) enum Found {
+pub enum Found<F> {
+    /// Some of it.
     Data(Taken),
+    /// That was all.
     End,
     /// No more comes in a tunnel into which bytes still go; told once.
     OutputEnd,
-    Failed(Failure),
+    /// The rest will not come.
+    Failed(F),
+    /// Nothing has come since.
     Nothing,
 }
 
-impl Incoming {
+impl<S, F: Clone> Incoming<S, F> {
+    fn lock(&self) -> MutexGuard<'_, State<S, F>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes a piece; returns what is to be woken.
-    pub(crate) fn push(&self, data: &[u8]) -> Option<Sleeper> {
-        let mut state = lock(&self.0);
+    pub fn push(&self, data: &[u8]) -> Option<S> {
+        let mut state = self.lock();
         if !state.is_left {
             state.append(data);
         }
@@ -130,8 +151,8 @@ impl Incoming {
     }
 
     /// There is no more.
-    pub(crate) fn end(&self, trailers: Pairs) -> Option<Sleeper> {
-        let mut state = lock(&self.0);
+    pub fn end(&self, trailers: Trailers) -> Option<S> {
+        let mut state = self.lock();
         state.trailers = trailers;
         state.end.get_or_insert(Ok(()));
         state.waits_since_ms = None;
@@ -139,22 +160,23 @@ impl Incoming {
     }
 
     /// There is no more in a tunnel into which bytes still go.
-    pub(crate) fn end_output(&self) -> Option<Sleeper> {
-        let mut state = lock(&self.0);
+    pub fn end_output(&self) -> Option<S> {
+        let mut state = self.lock();
         state.output_end = true;
         state.sleeper.take()
     }
 
     /// The rest will not come.
-    pub(crate) fn fail(&self, failure: Failure) -> Option<Sleeper> {
-        let mut state = lock(&self.0);
+    pub fn fail(&self, failure: F) -> Option<S> {
+        let mut state = self.lock();
         state.end.get_or_insert(Err(failure));
         state.waits_since_ms = None;
         state.sleeper.take()
     }
 
-    pub(crate) fn take(&self) -> Found {
-        let mut state = lock(&self.0);
+    /// What has come next.
+    pub fn take(&self) -> Found<F> {
+        let mut state = self.lock();
         if let Some(piece) = state.pieces.pop_front() {
             let was_full = state.is_full();
             state.waiting_bytes -= piece.len();
@@ -174,8 +196,8 @@ impl Incoming {
     }
 
     /// All of it, if it is complete and nothing follows; it is over then.
-    pub(crate) fn take_whole(&self) -> Option<Vec<u8>> {
-        let mut state = lock(&self.0);
+    pub fn take_whole(&self) -> Option<Vec<u8>> {
+        let mut state = self.lock();
         let is_whole = matches!(state.end, Some(Ok(()))) && state.trailers.is_empty();
         is_whole.then(|| {
             let bytes = std::mem::take(&mut state.waiting_bytes);
@@ -189,8 +211,11 @@ impl Incoming {
     }
 
     /// Notes the sleeper to wake, unless something has come meanwhile; the one before is returned, to be dropped outside of locks.
-    pub(crate) fn wait(&self, sleeper: Sleeper, now_ms: u64) -> Result<Option<Sleeper>, Sleeper> {
-        let mut state = lock(&self.0);
+    ///
+    /// # Errors
+    /// Something has come: the sleeper is given back.
+    pub fn wait(&self, sleeper: S, now_ms: u64) -> Result<Option<S>, S> {
+        let mut state = self.lock();
         if !state.pieces.is_empty() || state.end.is_some() || state.output_end {
             return Err(sleeper);
         }
@@ -199,31 +224,35 @@ impl Incoming {
     }
 
     /// Since when a reader waits.
-    pub(crate) fn waits_since_ms(&self) -> Option<u64> {
-        lock(&self.0).waits_since_ms
+    pub fn waits_since_ms(&self) -> Option<u64> {
+        self.lock().waits_since_ms
     }
 
-    pub(crate) fn stop_waiting(&self) -> Option<Sleeper> {
-        let mut state = lock(&self.0);
+    /// The reader waits no longer.
+    pub fn stop_waiting(&self) -> Option<S> {
+        let mut state = self.lock();
         state.waits_since_ms = None;
         state.sleeper.take()
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        lock(&self.0).is_full()
+    /// Whether so much waits that the connection is not read.
+    pub fn is_full(&self) -> bool {
+        self.lock().is_full()
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        lock(&self.0).end.is_some()
+    /// Whether nothing follows what has come.
+    pub fn is_over(&self) -> bool {
+        self.lock().end.is_some()
     }
 
-    pub(crate) fn trailers(&self) -> Pairs {
-        lock(&self.0).trailers.clone()
+    /// The fields that have followed it.
+    pub fn trailers(&self) -> Trailers {
+        self.lock().trailers.clone()
     }
 
     /// No code reads it any more.
-    pub(crate) fn leave(&self) -> Option<Sleeper> {
-        let mut state = lock(&self.0);
+    pub fn leave(&self) -> Option<S> {
+        let mut state = self.lock();
         state.is_left = true;
         state.pieces = VecDeque::new();
         state.waiting_bytes = 0;
@@ -234,7 +263,12 @@ impl Incoming {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        Found, LARGE_BYTES, PIECE_BYTES, PIECES_KEPT_MAX, Piece, SPARE, Taken, Trailers,
+        WAITING_BYTES_MAX,
+    };
+
+    type Incoming = super::Incoming<(), ()>;
 
     fn take(incoming: &Incoming) -> Taken {
         match incoming.take() {
@@ -304,7 +338,7 @@ mod tests {
                 }
             }
             if at_once {
-                assert!(incoming.end(Pairs::new()).is_none());
+                assert!(incoming.end(Trailers::new()).is_none());
                 got = incoming.take_whole().unwrap_or_default();
             }
             while let Found::Data(taken) = incoming.take() {
