@@ -27,6 +27,9 @@ use super::client_stream::ClientStream;
 use super::query;
 use crate::numbers;
 
+/// The media type of bytes of which nothing is known.
+pub(super) const OCTETS: &[u8] = b"application/octet-stream";
+
 /// Handlers built for these are served.
 pub(crate) const VERSIONS: [u32; 2] = [1, VERSION];
 
@@ -304,7 +307,7 @@ impl HandlerResponse {
         if !self.default_content_type.is_empty() {
             return Some(Bytes::copy_from_slice(&self.default_content_type));
         }
-        (!self.fields.has_content_type).then(|| Bytes::from_static(super::OCTETS))
+        (!self.fields.has_content_type).then(|| Bytes::from_static(OCTETS))
     }
 
     /// Gives back memory that one response needed and the next will hardly need.

@@ -24,10 +24,10 @@ use pyo3::prelude::*;
 use super::abi::HandlerResponse;
 use super::arguments::Given;
 use super::client_stream::ClientStream;
-use super::{
-    Handler, HandlerOutcome, Job, complaint, keep_response, post, response_command, send,
-    take_response,
+use super::handler::{
+    Handler, HandlerOutcome, keep_response, response_command, send, take_response, text_command,
 };
+use super::{Job, complaint, post};
 use crate::gateway::native::Route;
 use crate::gateway::turn::Turn;
 
@@ -332,7 +332,7 @@ fn fail(origin: &Origin, delivery: &Local<Rc<RefCell<Delivery>>>, failure: &Fail
 
 /// The response to a request whose handler has failed, as a command.
 fn failed() -> citius_reactor::StreamCommand {
-    super::text_command(citius_http::Status::INTERNAL_SERVER_ERROR)
+    text_command(citius_http::Status::INTERNAL_SERVER_ERROR)
 }
 
 /// There is no stack for another goroutine.

@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::abi::{self, Entry, HandlerResponse};
 use super::arguments::{Argument, Given};
-use super::{Handler, HandlerOutcome, keep_response, take_response, with_response};
+use super::handler::{Handler, HandlerOutcome, keep_response, take_response, with_response};
 use crate::request::Request;
 use crate::response::Response;
 

@@ -16,10 +16,12 @@ use citius_reactor::{Peer, Reply};
 use citius_route::Captures;
 use pyo3::prelude::*;
 
-use super::{Kind, Route, finish};
+use super::calling::finish;
+use super::routes::Route;
 use crate::gateway::body_limit::BodyLimit;
 use crate::gateway::turn::Turn;
 use crate::request_context::{NativeRequest, RequestContext};
+use crate::route::Kind;
 
 /// An open exchange whose request is passed on.
 pub(super) struct Forwarded {

@@ -20,7 +20,9 @@ use smallvec::SmallVec;
 
 use crate::declared::DeclaredResponse;
 use crate::form::FormSettings;
-use crate::gateway::compiled::{CallSite, CompiledHandler, Handler, Pool};
+use crate::gateway::compiled::handler::Handler;
+use crate::gateway::compiled::object::CompiledHandler;
+use crate::gateway::compiled::{CallSite, Pool};
 use crate::gateway::rpc::{Decoders, Procedure, Procedures};
 use crate::route::{Kind, RouteInfo};
 use crate::settings::coding_from;

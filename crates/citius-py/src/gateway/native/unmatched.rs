@@ -10,9 +10,9 @@ use citius_reactor::ws::Refusal;
 use citius_route::{Captures, Found};
 use pyo3::prelude::*;
 
+use super::calling::{Arguments, call};
 use super::routes::Routes;
 use super::websocket::is_socket_path;
-use super::{Arguments, call};
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::{self};
 use crate::negotiate::ErrorFormat;

@@ -14,7 +14,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::find_handled;
+use super::calling::find_handled;
 use super::routes::{Argument, Route, Routes};
 use crate::gateway::turn::Turn;
 use crate::gateway::ws::{self, Session, WebSocket};

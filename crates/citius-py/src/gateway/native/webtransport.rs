@@ -6,7 +6,7 @@ use citius_base::task::{CompletionHandler as _, Next};
 use citius_reactor::Reply;
 use pyo3::prelude::*;
 
-use super::find_handled;
+use super::calling::find_handled;
 use super::routes::Routes;
 use crate::completion;
 use crate::gateway::turn::Turn;
