@@ -5,32 +5,23 @@
 
 use std::sync::Arc;
 
-use citius_base::fork::end_child_with;
+use citius_base::fork::{end_child, end_child_with};
 use citius_base::reactor_handle::ReactorHandle;
 use citius_base::report::Subject;
-use citius_base::sink::Sink;
+use citius_base::sink::{Late, Sink};
 use citius_base::task::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, Tasks, is_cancellation,
 };
 use citius_http::{Action, Fault};
 use citius_reactor::{Reply, StreamId};
 use pyo3::exceptions::PyBaseException;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::request::Request;
-use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
+use crate::request_context::{HandlerStage, NativeRequest, RequestContext, SendOutcome};
 use crate::respond::{is_coroutine, send_declared, send_fault, send_value};
-
-/// How far a response is.
-pub(crate) enum SendOutcome {
-    /// It is on its way.
-    Sent,
-    /// Its head is; a stream follows by itself.
-    Streaming,
-    /// This is to be stepped; what it returns concludes the request.
-    Coroutine(Py<PyAny>),
-}
 
 /// Sends what a handler returned or raised.
 #[inline]
@@ -258,5 +249,30 @@ pub(crate) fn complete_in_turn(
         }
         SendOutcome::Streaming => {}
         SendOutcome::Coroutine(coroutine) => tasks.step(py, coroutine, context, reply),
+    }
+}
+
+/// A response from outside the turn.
+pub(crate) fn complete_late(slf: &Bound<'_, Request>, result: PyResult<Bound<'_, PyAny>>) {
+    let (py, request) = (slf.py(), slf.get());
+    let mut context = RequestContext::of_request(slf);
+    let mut late = Late {
+        handle: &request.handle,
+        id: request.id,
+    };
+    let outcome = send_result(py, result, &mut context, &mut late);
+    end_child(py, &request.handle);
+    match outcome {
+        SendOutcome::Sent => drop(request.handle.take(request.id)),
+        SendOutcome::Streaming => {}
+        SendOutcome::Coroutine(coroutine) => {
+            // Only the loop's thread may step coroutines; a handler in a pool's thread returned one by mistake.
+            let _ = coroutine.bind(py).call_method0("close");
+            let error = PyRuntimeError::new_err(
+                "a coroutine or an async iterator cannot be answered from a blocking handler",
+            );
+            send_internal_error(py, &error, &mut context, &mut late);
+            drop(request.handle.take(request.id));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The calls that a request has deferred: held until its handler has ended, then made, or forgotten if it has failed.
 //!
 //! In: calls from `citius.web.execution.background`, and the end of the handler from the code that concludes the request: a
-//! response by [`Sent`](crate::completion::SendOutcome::Sent), a stream by `end` or `abort`, a failure where it is logged. Out:
+//! response by [`Sent`](crate::request_context::SendOutcome::Sent), a stream by `end` or `abort`, a failure where it is logged. Out:
 //! the list of a turn (`deferrals.rs`); where no turn runs, or a call was deferred in another context than requests begin
 //! with, `_begin_held` of that module. Tests: `tests/server/test_background.py`.
 

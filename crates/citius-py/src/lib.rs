@@ -76,7 +76,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parameters::prefers_msgpack, module)?)?;
     module.add_class::<form::TemporaryFile>()?;
     module.add_class::<request::Request>()?;
-    request::pass_requests_on();
+    request::prepare(completion::complete_late);
     module.add_class::<held_calls::HeldCalls>()?;
     module.add_class::<response::Response>()?;
     module.add_class::<stream::Stream>()?;

@@ -3,15 +3,13 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use citius_base::fork::end_child;
 use citius_base::passing::{
     ClientRequest, Content, Inbound, Passable, Unsent, asks_for_websocket, find_requests_by,
 };
 use citius_base::reactor_handle::ReactorHandle;
 use citius_base::report::Subject;
-use citius_base::sink::Late;
 use citius_base::support;
 use citius_base::support::{call_back, latin};
 use citius_base::sync::lock;
@@ -26,15 +24,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use smallvec::SmallVec;
 
-use crate::completion::{self, SendOutcome};
 use crate::form::{self, Fed, Form, FormSettings, FormState, Parts};
 use crate::functions;
 use crate::held_calls::{HandlerProgress, HeldCalls};
 use crate::request_context::RequestContext;
-use crate::respond;
 use crate::response;
 use crate::response::Response;
-use crate::route::RouteInfo;
+use crate::route::{RouteInfo, convert};
 use crate::tls::TlsInfo;
 use crate::urlencoded::parse_urlencoded;
 
@@ -296,31 +292,6 @@ impl Request {
         drop(made);
         Ok(kept)
     }
-
-    /// A response from outside the turn.
-    fn complete(&self, slf: &Bound<'_, Self>, result: PyResult<Bound<'_, PyAny>>) {
-        let py = slf.py();
-        let mut context = RequestContext::of_request(slf);
-        let mut late = Late {
-            handle: &self.handle,
-            id: self.id,
-        };
-        let outcome = completion::send_result(py, result, &mut context, &mut late);
-        end_child(py, &self.handle);
-        match outcome {
-            SendOutcome::Sent => drop(self.handle.take(self.id)),
-            SendOutcome::Streaming => {}
-            SendOutcome::Coroutine(coroutine) => {
-                // Only the loop's thread may step coroutines; a handler in a pool's thread returned one by mistake.
-                let _ = coroutine.bind(py).call_method0("close");
-                let error = PyRuntimeError::new_err(
-                    "a coroutine or an async iterator cannot be answered from a blocking handler",
-                );
-                completion::send_internal_error(py, &error, &mut context, &mut late);
-                drop(self.handle.take(self.id));
-            }
-        }
-    }
 }
 
 impl Drop for Request {
@@ -396,8 +367,21 @@ impl Passable for Request {
     }
 }
 
-/// Has requests be found that are passed on.
-pub(crate) fn pass_requests_on() {
+/// What sends a response that is made outside of the turn.
+pub(crate) type Complete = fn(&Bound<'_, Request>, PyResult<Bound<'_, PyAny>>);
+
+/// Responses are made of what knows requests.
+static COMPLETE: OnceLock<Complete> = OnceLock::new();
+
+fn complete(request: &Bound<'_, Request>, result: PyResult<Bound<'_, PyAny>>) {
+    if let Some(complete) = COMPLETE.get() {
+        complete(request, result);
+    }
+}
+
+/// Says how requests are found that are passed on, and how a response is sent outside of the turn.
+pub(crate) fn prepare(complete: Complete) {
+    let _ = COMPLETE.set(complete);
     find_requests_by(|object| {
         let request: &Request = object.cast::<Request>()?.get();
         Ok(request)
@@ -525,8 +509,7 @@ impl Request {
                 let params = PyDict::new(py);
                 if let Some(route) = &self.route {
                     for (param, value) in route.params.iter().zip(&self.captures) {
-                        params
-                            .set_item(&param.name, respond::convert(py, param.converter, value)?)?;
+                        params.set_item(&param.name, convert(py, param.converter, value)?)?;
                     }
                 }
                 Ok(params)
@@ -873,13 +856,13 @@ impl Request {
     fn _respond(slf: &Bound<'_, Self>, value: Bound<'_, PyAny>) {
         let this = slf.get();
         this.handle
-            .guard(slf.py(), this.id, || this.complete(slf, Ok(value)));
+            .guard(slf.py(), this.id, || complete(slf, Ok(value)));
     }
 
     fn _fail(slf: &Bound<'_, Self>, error: Bound<'_, PyAny>) {
         let this = slf.get();
         this.handle.guard(slf.py(), this.id, || {
-            this.complete(slf, Err(PyErr::from_value(error)));
+            complete(slf, Err(PyErr::from_value(error)));
         });
     }
 

@@ -8,9 +8,9 @@ use citius_base::exchange::{LazySubject, Role, Tell};
 use citius_base::logging::Names;
 use citius_base::passing::Passing;
 use citius_base::reactor_handle::ReactorHandle;
-use citius_base::report::Subject;
+use citius_base::report::{LEVEL_ERROR, Subject};
 use citius_base::sink::Sink;
-use citius_http::Head;
+use citius_http::{Fault, Head};
 use citius_reactor::{Peer, StreamId};
 use citius_route::Captures;
 use pyo3::prelude::*;
@@ -18,7 +18,6 @@ use pyo3::prelude::*;
 use crate::declared::DeclaredResponse;
 use crate::negotiate::ErrorFormat;
 use crate::request::Request;
-use crate::respond::log_fault;
 use crate::route::RouteInfo;
 use crate::stream::Stream;
 
@@ -84,6 +83,16 @@ impl Role for NativeRequest {
         let request = self.request.clone_ref(py);
         Some(Box::new(move |_| request.get().subject()))
     }
+}
+
+/// How far a response is.
+pub(crate) enum SendOutcome {
+    /// It is on its way.
+    Sent,
+    /// Its head is; a stream follows by itself.
+    Streaming,
+    /// This is to be stepped; what it returns concludes the request.
+    Coroutine(Py<PyAny>),
 }
 
 /// How far the application's part is.
@@ -224,4 +233,13 @@ impl<'a> RequestContext<'a> {
             (None, None) => look(&Head::default()),
         }
     }
+}
+
+/// Logs what the protocol refused of an application's response.
+#[cold]
+pub(crate) fn log_fault(py: Python<'_>, fault: Fault, context: &RequestContext<'_>) {
+    let what = format!(": {} ({})", fault.text(), fault.spec());
+    context
+        .subject(py)
+        .log(py, context.handle, LEVEL_ERROR, &what);
 }

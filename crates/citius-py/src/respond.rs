@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use citius_base::passing::{Inbound, Relay, Source};
-use citius_base::report::LEVEL_ERROR;
 use citius_base::sink::{Sink, payload};
 use citius_base::support;
 use citius_http::{
@@ -15,7 +14,6 @@ use citius_http::{
     ResponseHead, Status, TEXT,
 };
 use citius_reactor::StreamCommand;
-use citius_route::Converter;
 use citius_static::{Outlet, Said};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -30,8 +28,9 @@ use crate::negotiate::{ErrorFormat, prefers_msgpack};
 use crate::response::Response;
 use crate::stream::{Stream, bytes_of, copy_of_buffer, trailer_fields};
 
-use crate::completion::SendOutcome;
-use crate::request_context::{HandlerStage, NativeRequest, RequestContext, end_streamed};
+use crate::request_context::{
+    HandlerStage, NativeRequest, RequestContext, SendOutcome, end_streamed, log_fault,
+};
 
 const OCTET_STREAM: &[u8] = b"application/octet-stream";
 
@@ -103,15 +102,6 @@ fn send<S: Sink>(
         log_fault(py, fault, context);
     }
     SendOutcome::Sent
-}
-
-/// Logs what the protocol refused of an application's response.
-#[cold]
-pub(crate) fn log_fault(py: Python<'_>, fault: Fault, context: &RequestContext<'_>) {
-    let what = format!(": {} ({})", fault.text(), fault.spec());
-    context
-        .subject(py)
-        .log(py, context.handle, LEVEL_ERROR, &what);
 }
 
 /// The plain response that a handler's value is, if it is text or bytes that are few enough to be copied.
@@ -727,25 +717,4 @@ pub(crate) fn is_coroutine(value: &Bound<'_, PyAny>) -> bool {
         )
     });
     kind.is_ok_and(|kind| value.is_instance(kind.bind(value.py())).unwrap_or(false))
-}
-
-/// A path parameter as the handler sees it.
-pub(crate) fn convert<'py>(
-    py: Python<'py>,
-    converter: Converter,
-    value: &[u8],
-) -> PyResult<Bound<'py, PyAny>> {
-    static UUID: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let text = String::from_utf8_lossy(value);
-    Ok(match converter {
-        Converter::Int => text.parse::<i64>()?.into_pyobject(py)?.into_any(),
-        Converter::Float => text.parse::<f64>()?.into_pyobject(py)?.into_any(),
-        Converter::Uuid => {
-            let kind = UUID.get_or_try_init(py, || {
-                Ok::<_, PyErr>(py.import("uuid")?.getattr("UUID")?.unbind())
-            })?;
-            kind.bind(py).call1((text,))?
-        }
-        Converter::Str | Converter::Path => PyString::new(py, &text).into_any(),
-    })
 }

@@ -1,9 +1,11 @@
 //! A native route apart from how its handler is called: parameters, limits, its name in log messages.
 
 use citius_http::{Head, Limits};
-use citius_route::Param;
+use citius_route::{Converter, Param};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
 
 use crate::declared::DeclaredResponse;
 use crate::form::{FormSettings, is_multipart};
@@ -79,4 +81,25 @@ impl RouteInfo {
             _ => held,
         }
     }
+}
+
+/// A path parameter as the handler sees it.
+pub(crate) fn convert<'py>(
+    py: Python<'py>,
+    converter: Converter,
+    value: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    static UUID: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let text = String::from_utf8_lossy(value);
+    Ok(match converter {
+        Converter::Int => text.parse::<i64>()?.into_pyobject(py)?.into_any(),
+        Converter::Float => text.parse::<f64>()?.into_pyobject(py)?.into_any(),
+        Converter::Uuid => {
+            let kind = UUID.get_or_try_init(py, || {
+                Ok::<_, PyErr>(py.import("uuid")?.getattr("UUID")?.unbind())
+            })?;
+            kind.bind(py).call1((text,))?
+        }
+        Converter::Str | Converter::Path => PyString::new(py, &text).into_any(),
+    })
 }

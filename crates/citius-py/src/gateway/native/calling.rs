@@ -15,8 +15,8 @@ use super::unmatched::{Unmatched, unmatched_arguments};
 use crate::completion::complete_in_turn;
 use crate::gateway::turn::Turn;
 use crate::request_context::{NativeRequest, RequestContext};
-use crate::respond::{self, convert};
-use crate::route::Kind;
+use crate::respond;
+use crate::route::{Kind, convert};
 
 /// The route for the path of a request that is to be something else than a request, in the routes of that kind.
 pub(super) fn find_handled<'a>(

@@ -18,8 +18,9 @@ use pyo3::PyClass;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use crate::completion::{self, SendOutcome};
+use crate::completion;
 use crate::request::Request;
+use crate::request_context::SendOutcome;
 use crate::request_context::{HandlerStage, NativeRequest, RequestContext};
 use crate::respond;
 

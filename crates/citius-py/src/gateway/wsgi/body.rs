@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 use super::file::FileWrapper;
 use super::start::{ResponseState, Shared, block};
 use crate::file;
-use crate::request_context::RequestContext;
+use crate::request_context::{RequestContext, log_fault};
 use crate::respond;
 
 type Blocks<'py> = SmallVec<[Bound<'py, PyBytes>; 1]>;
@@ -322,7 +322,7 @@ fn send_whole<S: Sink>(
     let fields = state.start_state.fields();
     let response = state.start_state.response_head(&fields);
     if let Err(fault) = sink.send(py, Action::Respond(response, body)) {
-        respond::log_fault(py, fault, context);
+        log_fault(py, fault, context);
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use super::Wsgi;
 use super::body::{self, Pump, Step};
 use super::input::Input;
 use super::spool::{Spool, Spools};
-use super::start::Shared;
+use super::start::{Shared, WriteNow};
 use crate::request_context::RequestContext;
 
 /// One request on its way through a thread, or one whose body is still coming.
@@ -300,37 +300,6 @@ impl Call {
         }
     }
 
-    /// What `write` does.
-    pub(super) fn write(
-        self: &Arc<Self>,
-        py: Python<'_>,
-        shared: &Shared,
-        bytes: &Bound<'_, PyBytes>,
-    ) -> PyResult<()> {
-        let size = bytes.as_bytes().len();
-        if size == 0 {
-            return Ok(());
-        }
-        let (is_disconnected, unsent_bytes) = {
-            let mut transfer = self.transfer();
-            transfer.unsent_bytes += size;
-            (transfer.is_disconnected, transfer.unsent_bytes)
-        };
-        if is_disconnected {
-            return Err(connection_reset(
-                py,
-                "the client reads no more of the response",
-            ));
-        }
-        let mut late = self.late();
-        body::send_block(py, bytes, &mut shared.borrow_state(), &mut late)?;
-        if unsent_bytes > self.ahead_bytes_max() {
-            self.transfer().unsent_bytes = 0;
-            self.await_writable(py)?;
-        }
-        Ok(())
-    }
-
     fn late(&self) -> Late<'_> {
         Late {
             handle: &self.handle,
@@ -387,7 +356,8 @@ impl Call {
             }
             Ok((environ, callables)) => {
                 let shared = Arc::clone(&callables.shared);
-                shared.set_late(Some(Arc::clone(self)));
+                let writer: Arc<Self> = Arc::clone(self);
+                shared.set_late(Some(writer));
                 let result = gateway
                     .app
                     .bind(py)
@@ -443,6 +413,38 @@ impl Call {
         let kill = self.transfer().on_disconnect_callback.take();
         drop(kill);
         pump.close(py);
+    }
+}
+
+impl WriteNow for Call {
+    fn write(
+        self: Arc<Self>,
+        py: Python<'_>,
+        shared: &Shared,
+        bytes: &Bound<'_, PyBytes>,
+    ) -> PyResult<()> {
+        let size = bytes.as_bytes().len();
+        if size == 0 {
+            return Ok(());
+        }
+        let (is_disconnected, unsent_bytes) = {
+            let mut transfer = self.transfer();
+            transfer.unsent_bytes += size;
+            (transfer.is_disconnected, transfer.unsent_bytes)
+        };
+        if is_disconnected {
+            return Err(connection_reset(
+                py,
+                "the client reads no more of the response",
+            ));
+        }
+        let mut late = self.late();
+        body::send_block(py, bytes, &mut shared.borrow_state(), &mut late)?;
+        if unsent_bytes > self.ahead_bytes_max() {
+            self.transfer().unsent_bytes = 0;
+            self.await_writable(py)?;
+        }
+        Ok(())
     }
 }
 

@@ -15,7 +15,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::call::Call;
 use super::start_state::{StartState, push_field};
 
 /// The response of one application call so far.
@@ -107,6 +106,16 @@ impl Trailers {
     }
 }
 
+/// What sends as `write` is called.
+pub(super) trait WriteNow: Send + Sync {
+    fn write(
+        self: Arc<Self>,
+        py: Python<'_>,
+        shared: &Shared,
+        bytes: &Bound<'_, PyBytes>,
+    ) -> PyResult<()>;
+}
+
 /// What the two callables of a request share.
 pub(super) struct Shared {
     /// Bytes that `write` may collect.
@@ -114,7 +123,7 @@ pub(super) struct Shared {
     /// Absent while it is borrowed.
     state: Mutex<Option<Box<ResponseState>>>,
     /// Where `write` sends at once; without one it collects.
-    late_call: Mutex<Option<Arc<Call>>>,
+    late: Mutex<Option<Arc<dyn WriteNow>>>,
     /// Numbers the calls that these are made for; the state of an earlier call is reset when it is borrowed.
     call: AtomicU32,
 }
@@ -139,8 +148,8 @@ impl Shared {
         }
     }
 
-    pub(super) fn set_late(&self, call: Option<Arc<Call>>) {
-        let replaced = std::mem::replace(&mut *lock(&self.late_call), call);
+    pub(super) fn set_late(&self, late: Option<Arc<dyn WriteNow>>) {
+        let replaced = std::mem::replace(&mut *lock(&self.late), late);
         drop(replaced);
     }
 }
@@ -216,9 +225,9 @@ impl Write {
     #[pyo3(signature = (data, /))]
     fn __call__(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = block(data, "write() takes")?;
-        let late_call = lock(&self.shared.late_call).clone();
-        if let Some(call) = late_call {
-            return call.write(py, &self.shared, bytes);
+        let late = lock(&self.shared.late).clone();
+        if let Some(late) = late {
+            return late.write(py, &self.shared, bytes);
         }
         let (mut state, bytes) = (self.shared.borrow_state(), bytes.as_bytes());
         let most = self.shared.collected_bytes_max;
@@ -301,7 +310,7 @@ impl Callables {
         let shared = Arc::new(Shared {
             collected_bytes_max: limits.wsgi_write_bytes_max as usize,
             state: Mutex::default(),
-            late_call: Mutex::default(),
+            late: Mutex::default(),
             call: AtomicU32::new(0),
         });
         let write = Write {
