@@ -27,7 +27,7 @@ use super::encode::{check_count, encode, in_row};
 use super::errors::{error_of, protocol_error, server_error};
 use super::path::Path;
 use super::pool::{PgPool, change_of_id};
-use super::rows::{Origin, Rows, Statement};
+use super::rows::{Key, Origin, Rows, Statement};
 use super::types::TypeTable;
 
 /// A session with a server.
@@ -51,9 +51,6 @@ pub(crate) struct PgConnection {
     /// What has ended it.
     end: OnceLock<String>,
 }
-
-/// Which statement, and where its names are looked up: [`Path`].
-pub(crate) type Key = (u32, u64);
 
 struct Session {
     protocol: Connection,

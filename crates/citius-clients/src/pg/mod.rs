@@ -6,7 +6,6 @@
 
 use pyo3::prelude::*;
 
-mod block;
 pub(crate) mod call;
 pub(crate) mod connection;
 mod decode;
@@ -17,15 +16,16 @@ pub(crate) mod native;
 mod path;
 pub(crate) mod pool;
 mod portal;
+mod portions;
 mod rows;
 mod types;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pool::PgPool>()?;
     module.add_class::<connection::PgConnection>()?;
-    module.add_class::<block::PgBlock>()?;
+    module.add_class::<call::PgBlock>()?;
     module.add_class::<call::PgCall>()?;
-    module.add_class::<portal::PgPortal>()?;
+    module.add_class::<portions::PgPortal>()?;
     module.add_class::<types::PgTypes>()?;
     module.add_function(wrap_pyfunction!(left::pg_reset_of, module)?)?;
     Ok(())

@@ -18,8 +18,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
-use super::block::Owner;
-use super::call::{PgCall, Work};
+use super::call::{Owner, PgCall, Work};
 use super::connection::PgConnection;
 use super::errors::errors;
 use super::rows::{RowType, Shape};

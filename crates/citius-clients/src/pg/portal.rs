@@ -1,17 +1,9 @@
-//! Rows in portions: a portal of the server's, from which so many are fetched at a time.
+//! A portal of the server's, from which so many rows are fetched at a time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-
-use super::block::Owner;
-use super::call::{PgCall, Work};
-use super::connection::{Key, PgConnection};
-use super::pool::{PgPool, rendered};
-use super::rows::{RowType, Shape, Statement};
+use super::rows::{Key, Statement};
 
 /// One portal, as its calls share it.
 pub(crate) struct Portal {
@@ -23,6 +15,17 @@ pub(crate) struct Portal {
 }
 
 impl Portal {
+    /// One with a name that no other has.
+    pub(crate) fn new(rows_max: u32) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self {
+            name: format!("citius_{}", NEXT.fetch_add(1, Ordering::Relaxed)),
+            rows_max,
+            statement: OnceLock::new(),
+            is_done: AtomicBool::new(false),
+        }
+    }
+
     pub(crate) fn set_statement(&self, key: Key, statement: &Arc<Statement>) {
         // A portal is opened once.
         let _ = self.statement.set((key, Arc::clone(statement)));
@@ -33,89 +36,13 @@ impl Portal {
         Some((*key, Arc::clone(statement)))
     }
 
+    /// Whether the last row has come.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Relaxed)
+    }
+
     /// The last row has come.
     pub(crate) fn end(&self) {
         self.is_done.store(true, Ordering::Relaxed);
-    }
-}
-
-/// A portal of a session in a transaction.
-#[pyclass(frozen, module = "citius._core")]
-pub(crate) struct PgPortal {
-    pool: Py<PgPool>,
-    session: Py<PgConnection>,
-    kind: RowType,
-    is_described: bool,
-    portal: Arc<Portal>,
-}
-
-#[pymethods]
-impl PgPortal {
-    #[new]
-    #[pyo3(signature = (pool, session, rows_max, as_ = None, is_described = false))]
-    fn new(
-        pool: Py<PgPool>,
-        session: Py<PgConnection>,
-        rows_max: u32,
-        as_: Option<&Bound<'_, PyAny>>,
-        is_described: bool,
-    ) -> PyResult<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let portal = Portal {
-            name: format!("citius_{}", NEXT.fetch_add(1, Ordering::Relaxed)),
-            rows_max,
-            statement: OnceLock::new(),
-            is_done: AtomicBool::new(false),
-        };
-        Ok(Self {
-            pool,
-            session,
-            kind: RowType::of(as_)?,
-            is_described,
-            portal: Arc::new(portal),
-        })
-    }
-
-    /// The first rows of a statement.
-    #[pyo3(signature = (*arguments))]
-    fn open(&self, arguments: &Bound<'_, PyTuple>) -> PyResult<Py<PgCall>> {
-        let py = arguments.py();
-        let (sql, arguments) = rendered(arguments)?;
-        let portal = Arc::clone(&self.portal);
-        let work = Work::Open(portal, sql.unbind(), arguments.unbind());
-        self.call(py, work)
-    }
-
-    /// The next rows.
-    fn next(&self, py: Python<'_>) -> PyResult<Py<PgCall>> {
-        self.call(py, Work::Resume(Arc::clone(&self.portal)))
-    }
-
-    /// Whether the last row has come.
-    #[getter]
-    fn is_done(&self) -> bool {
-        self.portal.is_done.load(Ordering::Relaxed)
-    }
-
-    /// Closes the portal, with the next request of the session.
-    fn close(&self) {
-        self.session.get().close_portal(&self.portal.name);
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.pool)?;
-        visit.call(&self.session)
-    }
-}
-
-impl PgPortal {
-    fn call(&self, py: Python<'_>, work: Work) -> PyResult<Py<PgCall>> {
-        let shape = if self.is_described {
-            Shape::Described
-        } else {
-            Shape::Rows(self.kind.copy(py))
-        };
-        let session = Some(Owner::Session(self.session.clone_ref(py)));
-        PgCall::new(py, self.pool.clone_ref(py), session, work, shape)
     }
 }

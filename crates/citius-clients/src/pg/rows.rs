@@ -82,6 +82,9 @@ pub(crate) struct Origin {
     pub(crate) names: u32,
 }
 
+/// Which statement, and where its names are looked up: [`Path`](super::path::Path).
+pub(crate) type Key = (u32, u64);
+
 /// A prepared statement of one session, with what is made of its description once.
 pub(crate) struct Statement {
     pub(crate) name: String,
