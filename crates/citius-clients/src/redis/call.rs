@@ -19,6 +19,7 @@ use super::arguments::{append_key, append_words};
 use super::client::RedisClient;
 use super::connection::RedisConnection;
 use super::errors::error_of;
+use super::incoming::Expects;
 use super::reply::{Blobs, Shape, Then};
 use super::spread::Part;
 
@@ -496,5 +497,25 @@ impl RedisCall {
 
     fn __clear__(&self) {
         self.progress.clear();
+    }
+}
+
+impl Expects for RedisCall {
+    #[inline]
+    fn blobs(&self) -> &Blobs {
+        &self.shape.blobs
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        Self::is_over(self)
+    }
+
+    #[inline]
+    fn transaction(&self) -> Option<&[Py<Self>]> {
+        match &self.work {
+            Work::Transaction(calls) => Some(calls),
+            _ => None,
+        }
     }
 }

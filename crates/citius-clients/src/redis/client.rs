@@ -21,8 +21,11 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use super::call::{RedisCall, Script, Work, name_of};
 use super::connection::RedisConnection;
-use super::nodes::{Node, Nodes};
+use super::nodes;
 use super::reply::{Blobs, Shape, Then};
+
+/// The servers of a client.
+pub(super) type Nodes = nodes::Nodes<RedisConnection, RedisCall>;
 
 /// Connections that share calls among them.
 #[pyclass(frozen, module = "citius._core", name = "RedisClient")]
@@ -130,7 +133,7 @@ impl RedisClient {
             },
         );
         let mut nodes = Nodes::default();
-        nodes.list.push(Node::default());
+        nodes.list.push(nodes::Node::default());
         Self {
             event_loop,
             home: std::thread::current().id(),

@@ -19,6 +19,7 @@ use super::call::RedisCall;
 use super::client::RedisClient;
 use super::errors::{error_of, fault_error, server_error};
 use super::incoming::{Context, Incoming, Received};
+use super::nodes::Shares;
 
 /// A connection to a server.
 #[pyclass(frozen, module = "citius._core", name = "RedisConnection")]
@@ -26,7 +27,7 @@ pub(crate) struct RedisConnection {
     client: Py<RedisClient>,
     /// The number of its server.
     pub(crate) node: usize,
-    incoming: Place<Incoming, Self>,
+    incoming: Place<Incoming<RedisCall>, Self>,
     outgoing: Mutex<Outgoing<Py<RedisCall>>>,
     upstream: Upstream,
     /// Calls under way.
@@ -157,7 +158,12 @@ impl RedisConnection {
         due.len() > before
     }
 
-    fn read(slf: &Bound<'_, Self>, mut incoming: Box<Incoming>, bytes: &[u8], may_step: bool) {
+    fn read(
+        slf: &Bound<'_, Self>,
+        mut incoming: Box<Incoming<RedisCall>>,
+        bytes: &[u8],
+        may_step: bool,
+    ) {
         let (py, this) = (slf.py(), slf.get());
         if this.is_closed.load(Ordering::Relaxed) {
             this.incoming.put(incoming);
@@ -165,7 +171,7 @@ impl RedisConnection {
         }
         let context = Context {
             py,
-            client: this.client.get(),
+            kept: this.client.get(),
             outgoing: &this.outgoing,
         };
         let received = incoming.receive(&context, bytes);
@@ -174,7 +180,7 @@ impl RedisConnection {
         this.incoming.do_late(slf);
     }
 
-    fn tell_received(slf: &Bound<'_, Self>, received: Received, may_step: bool) {
+    fn tell_received(slf: &Bound<'_, Self>, received: Received<RedisCall>, may_step: bool) {
         let (py, this) = (slf.py(), slf.get());
         let client = this.client.bind(py);
         if let Some(server) = received.server {
@@ -440,5 +446,21 @@ impl RedisConnection {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.client)?;
         self.upstream.traverse(&visit)
+    }
+}
+
+impl Shares<RedisCall> for RedisConnection {
+    #[inline]
+    fn load(&self) -> usize {
+        Self::load(self)
+    }
+
+    #[inline]
+    fn is_unsent(&self) -> bool {
+        Self::is_unsent(self)
+    }
+
+    fn has(&self, call: &Bound<'_, RedisCall>) -> bool {
+        Self::has(self, call)
     }
 }

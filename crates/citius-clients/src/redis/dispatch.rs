@@ -478,7 +478,7 @@ pub(crate) struct Due {
     /// Calls that wait for a connection or a reply.
     pub(crate) calls: Vec<Py<RedisCall>>,
     /// Calls that no node has served.
-    pub(crate) parked: Vec<Parked>,
+    pub(crate) parked: Vec<Parked<RedisCall>>,
     /// The connections whose replies have not come.
     pub(crate) silent: Vec<Py<RedisConnection>>,
     /// Others wait still.

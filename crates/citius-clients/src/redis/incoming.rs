@@ -8,12 +8,30 @@ use std::sync::Mutex;
 use citius_base::sync::lock;
 use citius_reactor::Inbox;
 use citius_redis::{Connection, Event, Fault, Item, Login, Outgoing, Request, Server, Value};
+use pyo3::PyClass;
 use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
 
-use super::call::{RedisCall, Work};
-use super::client::RedisClient;
 use super::errors::{error_of, server_error};
 use super::reply::{Blobs, Builder, simple_value};
+
+/// A call, as what reads its reply knows it.
+pub(crate) trait Expects: PyClass<Frozen = True> + Sync {
+    /// What strings of its result become.
+    fn blobs(&self) -> &Blobs;
+
+    /// Whether no code waits for its result.
+    fn is_over(&self) -> bool;
+
+    /// The calls between `MULTI` and `EXEC`, if it is a transaction.
+    fn transaction(&self) -> Option<&[Py<Self>]>;
+}
+
+/// What keeps replies of commands.
+pub(crate) trait KeepsReplies {
+    /// A reply has come: it is kept until then, or what it may have changed is not kept any more.
+    fn note_reply(&self, encoded: &[u8], reply: &[u8], until_ms: Option<u64>);
+}
 
 /// What the server has said to a command.
 pub(crate) enum Outcome {
@@ -35,11 +53,11 @@ impl Outcome {
 }
 
 /// What the thread that reads needs.
-pub(crate) struct Incoming {
+pub(crate) struct Incoming<Q> {
     protocol: Connection,
     inbox: Inbox,
     /// The reply that has begun to come.
-    reading: Option<Reading>,
+    reading: Option<Reading<Q>>,
     builder: Builder,
     pushed: Builder,
     /// Values that came unasked.
@@ -47,8 +65,8 @@ pub(crate) struct Incoming {
 }
 
 /// A reply of several values.
-struct Reading {
-    call: Py<RedisCall>,
+struct Reading<Q> {
+    call: Py<Q>,
     /// It is that of `EXEC`, whose elements are the results of other calls.
     block: Option<Block>,
     /// It is not the result.
@@ -69,12 +87,11 @@ struct Block {
 }
 
 /// What has come in one piece of input.
-#[derive(Default)]
-pub(crate) struct Received {
+pub(crate) struct Received<Q> {
     /// Results of calls that were sent.
-    pub(crate) ended: Vec<(Py<RedisCall>, Outcome)>,
+    pub(crate) ended: Vec<(Py<Q>, Outcome)>,
     /// Results of commands in transactions.
-    pub(crate) in_blocks: Vec<(Py<RedisCall>, Outcome)>,
+    pub(crate) in_blocks: Vec<(Py<Q>, Outcome)>,
     pub(crate) pushes: Vec<PyResult<Py<PyAny>>>,
     /// Errors of commands that subscribe.
     pub(crate) refusals: Vec<Box<[u8]>>,
@@ -83,13 +100,26 @@ pub(crate) struct Received {
 }
 
 /// What reading needs of the connection.
-pub(crate) struct Context<'a, 'py> {
+pub(crate) struct Context<'a, 'py, Q> {
     pub(crate) py: Python<'py>,
-    pub(crate) client: &'a RedisClient,
-    pub(crate) outgoing: &'a Mutex<Outgoing<Py<RedisCall>>>,
+    pub(crate) kept: &'a dyn KeepsReplies,
+    pub(crate) outgoing: &'a Mutex<Outgoing<Py<Q>>>,
 }
 
-impl Incoming {
+impl<Q> Default for Received<Q> {
+    fn default() -> Self {
+        Self {
+            ended: Vec::new(),
+            in_blocks: Vec::new(),
+            pushes: Vec::new(),
+            refusals: Vec::new(),
+            server: None,
+            fault: None,
+        }
+    }
+}
+
+impl<Q: Expects> Incoming<Q> {
     /// The login is appended to `output`.
     pub(crate) fn new(login: &Login, reply_bytes_max: usize, output: &mut Vec<u8>) -> Self {
         Self {
@@ -103,7 +133,7 @@ impl Incoming {
     }
 
     /// Takes what has come.
-    pub(crate) fn receive(&mut self, context: &Context<'_, '_>, bytes: &[u8]) -> Received {
+    pub(crate) fn receive(&mut self, context: &Context<'_, '_, Q>, bytes: &[u8]) -> Received<Q> {
         let expected = lock(context.outgoing).take_expected();
         self.protocol.expect(expected);
         let mut received = Received::default();
@@ -114,7 +144,12 @@ impl Incoming {
     }
 
     /// Takes all whole values; returns how many bytes are left.
-    fn read(&mut self, context: &Context<'_, '_>, bytes: &[u8], received: &mut Received) -> usize {
+    fn read(
+        &mut self,
+        context: &Context<'_, '_, Q>,
+        bytes: &[u8],
+        received: &mut Received<Q>,
+    ) -> usize {
         let mut input = bytes;
         loop {
             let before = input;
@@ -146,10 +181,10 @@ impl Incoming {
     #[inline]
     fn begin(
         &mut self,
-        context: &Context<'_, '_>,
+        context: &Context<'_, '_, Q>,
         item: Item<'_>,
         raw: &[u8],
-        received: &mut Received,
+        received: &mut Received<Q>,
     ) {
         let reading = {
             let mut outgoing = lock(context.outgoing);
@@ -166,7 +201,7 @@ impl Incoming {
                 return;
             }
             let is_result = request.skips == 0;
-            let is_block = is_result && matches!(request.call.get().work, Work::Transaction(_));
+            let is_block = is_result && request.call.get().transaction().is_some();
             Reading {
                 call: request.call.clone_ref(context.py),
                 block: is_block.then(Block::default),
@@ -180,11 +215,11 @@ impl Incoming {
     /// A value of a reply that has several, or that is not the result.
     fn go_on(
         &mut self,
-        context: &Context<'_, '_>,
-        mut reading: Reading,
+        context: &Context<'_, '_, Q>,
+        mut reading: Reading<Q>,
         item: Item<'_>,
         raw: &[u8],
-        received: &mut Received,
+        received: &mut Received<Q>,
     ) {
         let py = context.py;
         if let Some(kept) = &mut reading.raw {
@@ -197,11 +232,11 @@ impl Incoming {
             if item.is_last {
                 return;
             }
-        } else if let (Some(block), Work::Transaction(calls)) = (&mut reading.block, &call.work) {
+        } else if let (Some(block), Some(calls)) = (&mut reading.block, call.transaction()) {
             block.take(py, &mut self.builder, item, calls, received);
         } else if call.is_over() {
             self.builder = Builder::default();
-        } else if let Some(made) = self.builder.add(py, item, &call.shape.blobs) {
+        } else if let Some(made) = self.builder.add(py, item, call.blobs()) {
             outcome = Outcome::Value(made);
         }
         if !item.is_last {
@@ -219,16 +254,16 @@ impl Incoming {
     #[inline]
     fn complete(
         &self,
-        context: &Context<'_, '_>,
-        request: Request<Py<RedisCall>>,
+        context: &Context<'_, '_, Q>,
+        request: Request<Py<Q>>,
         outcome: Outcome,
         raw: &[u8],
-        received: &mut Received,
+        received: &mut Received<Q>,
     ) {
         if let Some(encoded) = &request.encoded {
             let lifetime = request.lifetime.filter(|_| outcome.is_value());
             let until_ms = lifetime.and_then(|lifetime| lifetime.until_ms(self.n_pushed));
-            context.client.note_reply(encoded, raw, until_ms);
+            context.kept.note_reply(encoded, raw, until_ms);
         }
         let outcome = match (request.error, outcome) {
             // `EXECABORT` says less than what caused it.
@@ -240,7 +275,7 @@ impl Incoming {
 }
 
 /// A value of a reply that comes before the result: of `ASKING`, of `MULTI`, of commands that are queued, of how long the result holds.
-fn skip(context: &Context<'_, '_>, item: Item<'_>, n_pushed: u64) {
+fn skip<Q>(context: &Context<'_, '_, Q>, item: Item<'_>, n_pushed: u64) {
     let mut outgoing = lock(context.outgoing);
     let Some(request) = outgoing.front() else {
         return;
@@ -257,26 +292,26 @@ fn skip(context: &Context<'_, '_>, item: Item<'_>, n_pushed: u64) {
 
 /// What a reply of one value comes to.
 #[inline]
-fn outcome_of(py: Python<'_>, call: &RedisCall, item: Item<'_>) -> Outcome {
+fn outcome_of<Q: Expects>(py: Python<'_>, call: &Q, item: Item<'_>) -> Outcome {
     match item.value {
         Value::Error(error) => Outcome::Error(error.into()),
-        Value::Null if matches!(call.work, Work::Transaction(_)) => {
+        Value::Null if call.transaction().is_some() => {
             Outcome::Value(Err(error_of(py, "watch_failed", py.None())))
         }
         _ if call.is_over() => Outcome::Value(Ok(py.None())),
-        value => Outcome::Value(simple_value(py, value, &call.shape.blobs)),
+        value => Outcome::Value(simple_value(py, value, call.blobs())),
     }
 }
 
 impl Block {
     /// Takes a value of the reply to `EXEC`; a result that is complete is kept for its call.
-    fn take(
+    fn take<Q: Expects>(
         &mut self,
         py: Python<'_>,
         builder: &mut Builder,
         item: Item<'_>,
-        calls: &[Py<RedisCall>],
-        received: &mut Received,
+        calls: &[Py<Q>],
+        received: &mut Received<Q>,
     ) {
         if !std::mem::replace(&mut self.is_begun, true) {
             return;
@@ -297,7 +332,7 @@ impl Block {
                 ends,
                 is_last,
             };
-            let made = builder.add(py, item, &call.get().shape.blobs);
+            let made = builder.add(py, item, call.get().blobs());
             made.map(Outcome::Value)
         };
         if let Some(outcome) = outcome {

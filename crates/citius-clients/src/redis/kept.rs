@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyList};
 
 use super::call::{RedisCall, Work};
 use super::client::RedisClient;
+use super::incoming::KeepsReplies;
 use super::reply::{Blobs, Builder};
 
 impl RedisClient {
@@ -68,18 +69,6 @@ impl RedisClient {
         cached_by(encoded) != CachedBy::Nothing && lock(cache).is_tracked(encoded)
     }
 
-    /// A reply has come: it is kept until then, or what it may have changed is not kept any more.
-    pub(crate) fn note_reply(&self, encoded: &[u8], reply: &[u8], until_ms: Option<u64>) {
-        let Some(cache) = &self.cache else { return };
-        if cached_by(encoded) == CachedBy::Nothing {
-            lock(cache).forget_words(encoded);
-        } else if let Some(until_ms) = until_ms
-            && !reply.is_empty()
-        {
-            lock(cache).insert(encoded, reply, coarse_ms(), until_ms);
-        }
-    }
-
     /// Takes a message that keys have changed; `false` if it is another one.
     pub(crate) fn take_invalidation(&self, push: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (Some(cache), Ok(push)) = (&self.cache, push.cast::<PyList>()) else {
@@ -128,4 +117,17 @@ fn read(py: Python<'_>, reply: &[u8], blobs: &Blobs) -> PyResult<Py<PyAny>> {
         }
     }
     Err(PyValueError::new_err("a kept reply is not whole"))
+}
+
+impl KeepsReplies for RedisClient {
+    fn note_reply(&self, encoded: &[u8], reply: &[u8], until_ms: Option<u64>) {
+        let Some(cache) = &self.cache else { return };
+        if cached_by(encoded) == CachedBy::Nothing {
+            lock(cache).forget_words(encoded);
+        } else if let Some(until_ms) = until_ms
+            && !reply.is_empty()
+        {
+            lock(cache).insert(encoded, reply, coarse_ms(), until_ms);
+        }
+    }
 }

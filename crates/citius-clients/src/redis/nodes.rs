@@ -5,60 +5,100 @@
 
 use std::collections::VecDeque;
 
+use pyo3::PyClass;
 use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
 
-use super::call::RedisCall;
-use super::connection::RedisConnection;
+/// A connection, as what shares calls `Q` out among several knows it.
+pub(crate) trait Shares<Q>: PyClass<Frozen = True> + Sync {
+    /// Calls that are under way.
+    fn load(&self) -> usize;
+
+    /// Whether it has something that has not left: what is added leaves with it.
+    fn is_unsent(&self) -> bool;
+
+    /// Whether a call is under way on it.
+    fn has(&self, call: &Bound<'_, Q>) -> bool;
+}
 
 /// Connections of one kind to one server.
-#[derive(Default)]
-pub(crate) struct Lane {
-    pub(crate) connections: Vec<Py<RedisConnection>>,
+pub(crate) struct Lane<C, Q> {
+    pub(crate) connections: Vec<Py<C>>,
     /// The one that got the last call.
     latest: usize,
-    pub(crate) queue: VecDeque<Py<RedisCall>>,
+    pub(crate) queue: VecDeque<Py<Q>>,
 }
 
 /// A server.
-#[derive(Default)]
-pub(crate) struct Node {
+pub(crate) struct Node<C, Q> {
     /// `host:port`; of a cluster's only.
     pub(crate) address: String,
-    pub(crate) shared: Lane,
-    pub(crate) blocking: Lane,
+    pub(crate) shared: Lane<C, Q>,
+    pub(crate) blocking: Lane<C, Q>,
 }
 
 /// Where a call waits or goes: the number of the server, and whether it may be kept waiting there.
 pub(crate) type Place = (usize, bool);
 
 /// A call that no node of a cluster could serve.
-pub(crate) struct Parked {
-    pub(crate) call: Py<RedisCall>,
+pub(crate) struct Parked<Q> {
+    pub(crate) call: Py<Q>,
     /// What the node has said that was asked last.
     pub(crate) error: Box<[u8]>,
 }
 
 /// All servers of a client.
-#[derive(Default)]
-pub(crate) struct Nodes {
-    pub(crate) list: Vec<Node>,
+pub(crate) struct Nodes<C, Q> {
+    pub(crate) list: Vec<Node<C, Q>>,
     /// Of a cluster: the server of each slot.
     slots: Option<Box<[u16]>>,
     /// Calls that are sent again in a moment.
-    pub(crate) parked: VecDeque<Parked>,
+    pub(crate) parked: VecDeque<Parked<Q>>,
     /// All connections that have logged in, those that callers have for themselves too.
-    pub(crate) open: Vec<Py<RedisConnection>>,
+    pub(crate) open: Vec<Py<C>>,
     pub(crate) is_closed: bool,
 }
 
 /// No server is known for a slot.
 const NOWHERE: u16 = u16::MAX;
 
-impl Lane {
+impl<C, Q> Default for Lane<C, Q> {
+    fn default() -> Self {
+        Self {
+            connections: Vec::new(),
+            latest: 0,
+            queue: VecDeque::new(),
+        }
+    }
+}
+
+impl<C, Q> Default for Node<C, Q> {
+    fn default() -> Self {
+        Self {
+            address: String::new(),
+            shared: Lane::default(),
+            blocking: Lane::default(),
+        }
+    }
+}
+
+impl<C, Q> Default for Nodes<C, Q> {
+    fn default() -> Self {
+        Self {
+            list: Vec::new(),
+            slots: None,
+            parked: VecDeque::new(),
+            open: Vec::new(),
+            is_closed: false,
+        }
+    }
+}
+
+impl<C: Shares<Q>, Q> Lane<C, Q> {
     /// The connection for the next shared call: one that has something to send already, so that it leaves in the same
     /// write; else the least busy.
     #[inline]
-    pub(crate) fn pick(&mut self, py: Python<'_>) -> Option<Py<RedisConnection>> {
+    pub(crate) fn pick(&mut self, py: Python<'_>) -> Option<Py<C>> {
         match self.connections.as_slice() {
             [] => None,
             [only] => Some(only.clone_ref(py)),
@@ -84,7 +124,7 @@ impl Lane {
         py: Python<'_>,
         is_blocking: bool,
         load_max: usize,
-    ) -> Option<(Py<RedisConnection>, Py<RedisCall>)> {
+    ) -> Option<(Py<C>, Py<Q>)> {
         if self.queue.is_empty() {
             return None;
         }
@@ -98,12 +138,12 @@ impl Lane {
     }
 
     /// A connection on which nothing is under way.
-    pub(crate) fn pick_idle(&self, py: Python<'_>) -> Option<Py<RedisConnection>> {
+    pub(crate) fn pick_idle(&self, py: Python<'_>) -> Option<Py<C>> {
         let idle = self.connections.iter().find(|it| it.get().load() == 0)?;
         Some(idle.clone_ref(py))
     }
 
-    pub(crate) fn remove(&mut self, connection: &Py<RedisConnection>) -> bool {
+    pub(crate) fn remove(&mut self, connection: &Py<C>) -> bool {
         let at = self.connections.iter().position(|it| it.is(connection));
         if let Some(at) = at {
             self.connections.swap_remove(at);
@@ -116,8 +156,8 @@ impl Lane {
 /// Calls of one turn that go to the same connection while others are less busy, to leave in one write.
 const SAME_WRITE_MAX: usize = 64;
 
-impl Nodes {
-    pub(crate) fn lane(&mut self, place: Place) -> Option<&mut Lane> {
+impl<C: Shares<Q>, Q> Nodes<C, Q> {
+    pub(crate) fn lane(&mut self, place: Place) -> Option<&mut Lane<C, Q>> {
         let node = self.list.get_mut(place.0)?;
         Some(if place.1 {
             &mut node.blocking
@@ -126,14 +166,14 @@ impl Nodes {
         })
     }
 
-    pub(crate) fn lanes(&mut self) -> impl Iterator<Item = &mut Lane> {
+    pub(crate) fn lanes(&mut self) -> impl Iterator<Item = &mut Lane<C, Q>> {
         let nodes = self.list.iter_mut();
         nodes.flat_map(|node| [&mut node.shared, &mut node.blocking])
     }
 
     /// Takes a call out of the queue that it is in.
-    pub(crate) fn take_queued(&mut self, call: &Bound<'_, RedisCall>) -> Option<Py<RedisCall>> {
-        let is_it = |queued: &Py<RedisCall>| queued.is(call);
+    pub(crate) fn take_queued(&mut self, call: &Bound<'_, Q>) -> Option<Py<Q>> {
+        let is_it = |queued: &Py<Q>| queued.is(call);
         if let Some(at) = self.parked.iter().position(|one| is_it(&one.call)) {
             return self.parked.remove(at).map(|one| one.call);
         }
@@ -144,11 +184,7 @@ impl Nodes {
     }
 
     /// The connection on which a call is under way.
-    pub(crate) fn connection_of(
-        &mut self,
-        py: Python<'_>,
-        call: &Bound<'_, RedisCall>,
-    ) -> Option<Py<RedisConnection>> {
+    pub(crate) fn connection_of(&mut self, py: Python<'_>, call: &Bound<'_, Q>) -> Option<Py<C>> {
         self.lanes().find_map(|lane| {
             let found = lane.connections.iter().find(|it| it.get().has(call))?;
             Some(found.clone_ref(py))
@@ -175,7 +211,7 @@ impl Nodes {
 
     /// A server that has a connection, the least busy.
     fn any(&self) -> Option<usize> {
-        let load = |node: &Node| {
+        let load = |node: &Node<C, Q>| {
             let loads = node.shared.connections.iter().map(|it| it.get().load());
             loads.min()
         };

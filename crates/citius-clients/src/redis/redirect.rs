@@ -12,9 +12,10 @@ use citius_redis::Redirect;
 use pyo3::prelude::*;
 
 use super::call::{RedisCall, Work};
+use super::client::Nodes;
 use super::client::RedisClient;
 use super::errors::{not_served, server_error};
-use super::nodes::{Nodes, Parked};
+use super::nodes::Parked;
 use super::reply::{Blobs, Shape, Then};
 
 /// How long after such an error a call is sent again.
