@@ -2172,6 +2172,7 @@ class Balancer:
             OSError: The kernel refuses a timer.
         """
 
+@disjoint_base
 class Carrier:
     """A reactor, as connections to other servers know what carries their bytes."""
 
