@@ -10,7 +10,7 @@ mod windows;
 #[cfg(unix)]
 pub use unix::{duplicate, number_of, socket_of};
 #[cfg(windows)]
-pub(crate) use windows::{duplicate, number_of, socket_of};
+pub use windows::{duplicate, number_of, socket_of};
 
 /// What Python calls an open file or socket.
 pub type Fd = std::ffi::c_int;
