@@ -1,18 +1,19 @@
-//! The extension module `citius._core`, and the only crate that knows Python.
+//! The extension module `citius._core`: the gateways, with requests and responses, and the classes and functions of the crates
+//! below that know Python, [`citius_base`] and [`citius_clients`].
 //!
 //! It parses nothing and touches no socket: bytes stop at `citius-reactor`. What runs once per request is here, what runs once
 //! per process is Python. Reading order: [`host`] (how an event loop calls the reactor), [`gateway`] (how an application is
-//! called), [`task`] (how a coroutine is stepped), [`respond`] (how its result is sent), [`reactor_handle`] (how late responses
-//! come back). Tests: `tests/`.
+//! called), [`citius_base::task`] (how a coroutine is stepped), [`respond`] (how its result is sent),
+//! [`citius_base::reactor_handle`] (how late responses come back). Tests: `tests/`.
 //!
 //! Locks: a `Mutex` here is never held while Python code can run, so a thread that holds the GIL never waits for one
-//! (`sync.rs`). Nothing needs a GIL: all classes are `frozen`, so the compiler requires that threads may share them. `unsafe`
+//! ([`citius_base::sync`]). Nothing needs a GIL: all classes are `frozen`, so the compiler requires that threads may share them. `unsafe`
 //! code relies on objects that no other thread has yet (`records`), and on reference counts that other threads can only make
-//! larger (`reuse`); the versions of dictionaries need a GIL and are not used without one.
+//! larger ([`citius_base::reuse`]); the versions of dictionaries need a GIL and are not used without one.
 #![allow(
     unsafe_code,
-    reason = "reference counts, versions, slots, PyIter_Send, contexts and interpreters have no safe binding \
-              (reuse/, awaitable.rs, items.rs, task/, below); native handlers are called by address (gateway/compiled/)"
+    reason = "items of dictionaries, members of records, shared memory and interpreters have no safe binding (items.rs, records.rs, observe.rs, \
+              below); native handlers are called by address (gateway/compiled/)"
 )]
 
 use citius_http::FAST_PATHS;
