@@ -304,12 +304,12 @@ class Response:
 
 @final
 class RpcUnary:
-    """Reads calls of a unary method of connectrpc; for ``web/interop/connectrpc/rpc_short.py``."""
+    """Reads calls of a unary method of connectrpc; for ``web/interop/connectrpc/unary.py``."""
 
     def __new__(cls, ways: Sequence[Any], bytes_max: int | None) -> Self:
         """
         Args:
-            ways: Objects with the attributes of ``rpc_short.Way``.
+            ways: Objects with the attributes of ``connectrpc.unary.Way``.
             bytes_max: Bytes of the longest message.
         """
     def take(self, request: Request) -> tuple[Any, bytes, str | None] | None:
@@ -636,7 +636,7 @@ class Native:
     def class_of_procedure(self, name: str) -> int:
         """What calls of a procedure are counted under, on whatever they come."""
     def mark_procedure(self, pattern: str) -> None:
-        """Count calls of the route with this pattern by their codes (``rpc_status.py``)."""
+        """Count calls of the route with this pattern by their codes (``connectrpc/status.py``)."""
     def redirect_slashes(self) -> None:
         """Redirect paths that exist with a slash at their end, or without theirs, there (308)."""
     def add_procedure(

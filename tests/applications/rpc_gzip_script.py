@@ -7,7 +7,7 @@ import random
 import time
 from types import SimpleNamespace
 
-from citius.web.interop.connectrpc.rpc_gzip import make_linear
+from citius.web.interop.connectrpc.bounded_gzip import make_linear
 from connectrpc.compression.gzip import GzipCompression
 
 service = SimpleNamespace(_compressions={"gzip": GzipCompression(3), "other": object()})

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from citius.web.interop.connectrpc.rpc_status import RpcStatus
+from citius.web.interop.connectrpc.status import RpcStatus
 from rig import Server, application, wait_for
 
 Serve = Callable[..., Server]

@@ -26,8 +26,8 @@ FEATURES = {
     "uploads": "citius.web.uploads.resumable",
     "connect": "citius.web.routing.rpc.connect",
     "proto": "citius.web.routing.rpc.proto",
-    "services of connectrpc": "citius.web.interop.connectrpc.rpc_mounts",
-    "health and reflection": "citius.web.interop.connectrpc.rpc_tools",
+    "services of connectrpc": "citius.web.interop.connectrpc.mounts",
+    "health and reflection": "citius.web.interop.connectrpc.standard_services",
     "codes of calls": "citius.web.responses.rpc_trailers",
 }
 

@@ -1,5 +1,5 @@
 //! What is read of calls of connectrpc's services without the library: media type, fields and message of a unary call in one
-//! step (`python/citius/web/interop/connectrpc/rpc_short.py`), and how deep JSON is nested (`rpc_json.py`). Tests:
+//! step (`python/citius/web/interop/connectrpc/unary.py`), and how deep JSON is nested (`bounded_json.py`). Tests:
 //! `tests/rpc/test_rpc_paths.py`, `tests/rpc/test_rpc_depth.py`.
 
 use citius_base::support::latin;

@@ -332,7 +332,7 @@ impl Stream {
 }
 
 /// The trailer section: a mapping or pairs, or what a function without parameters makes of them now
-/// that the body is complete. Those of a remote procedure call have its code besides (`rpc_status.py`).
+/// that the body is complete. Those of a remote procedure call have its code besides (`connectrpc/status.py`).
 pub(crate) fn trailer_fields(trailers: &Bound<'_, PyAny>) -> PyResult<(Fields, Option<u8>)> {
     let trailers = if trailers.is_callable() {
         trailers.call0()?

@@ -353,11 +353,11 @@ class App(Router):
         self._check_open()
         if not services:
             raise ConfigError("app.mount_rpc: expected a service")
-        from citius.web.interop.connectrpc.rpc_mounts import rpc_routes
+        from citius.web.interop.connectrpc.mounts import rpc_routes
 
         routes, hooks, found = rpc_routes(services, dependencies)
         if health or reflection:
-            from citius.web.interop.connectrpc.rpc_tools import tools
+            from citius.web.interop.connectrpc.standard_services import tools
 
             for name, made in tools(found, health=health, reflection=reflection):
                 depends = () if name.startswith("grpc.health.") else dependencies

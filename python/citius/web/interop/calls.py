@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # What a message of our own carries besides what ASGI says: the native body that its empty one stands for.
 BODY = "citius.body"
 TRAILERS = "citius.trailers"
-# How a remote procedure call has ended (rpc_status.py).
+# How a remote procedure call has ended (connectrpc/status.py).
 RPC_STATUS = "citius.rpc_status"
 
 

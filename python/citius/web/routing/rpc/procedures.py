@@ -3,7 +3,8 @@
 A procedure is bound once, when the application is frozen: its signature becomes decoders that make its
 arguments straight from the bytes of a call, positional or named, MessagePack or JSON. msgspec checks every
 value against its annotation; what does not fit is an error for the caller (``InvalidParams``) with every
-mistake (misfits.py), and the function is not called. What the caller sees of an exception, ``error_of`` says.
+mistake (parameter_errors.py), and the function is not called. What the caller sees of an exception,
+``error_of`` says.
 """
 
 from __future__ import annotations
@@ -343,7 +344,7 @@ def misfit_of(format: str, parameters: tuple[Parameter, ...]) -> _Misfit:
     """What makes an error for the caller of an exception of a decoder and the parameters of the call."""
 
     def misfit(error: Exception, params: bytes) -> Exception:
-        from citius.web.routing.rpc.rpc_errors import invalid_params
+        from citius.web.routing.rpc.parameter_errors import invalid_params
 
         return invalid_params(error, params, format, parameters)
 

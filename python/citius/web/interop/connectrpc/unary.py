@@ -1,7 +1,7 @@
 """The short way of a call with one message each way, without compression and interceptors.
 
-It gives the response that the long way gives (rpc_native.py), to which it leaves every call that wants more,
-whose message is none, that fails, that waits with a deadline, or whose service sets fields. Tests:
+It gives the response that the long way gives (native_handlers.py), to which it leaves every call that wants
+more, whose message is none, that fails, that waits with a deadline, or whose service sets fields. Tests:
 ``tests/rpc/test_rpc_paths.py``.
 """
 
@@ -13,13 +13,13 @@ from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from citius._core import Request, Response, RpcUnary
-from citius.web.interop.connectrpc.rpc_calls import DONE, VARY, Call
-from citius.web.interop.connectrpc.rpc_library import Library
+from citius.web.interop.connectrpc.calls import DONE, VARY, Call
+from citius.web.interop.connectrpc.library import Library
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
-    from citius.web.interop.connectrpc.rpc_calls import Method
+    from citius.web.interop.connectrpc.calls import Method
 
     Handler = Callable[[Request], Coroutine[Any, Any, Response]]
     OfCall = tuple[

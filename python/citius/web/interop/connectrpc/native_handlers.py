@@ -1,6 +1,6 @@
 """Native handlers of the methods of a service: calls with one response, and calls with many messages.
 
-A handler gives the response that connectrpc's ASGI application gives (ARCHITECTURE.md, I29); rpc_library.py
+A handler gives the response that connectrpc's ASGI application gives (ARCHITECTURE.md, I29); library.py
 says which applications have one. Where a client sends one message, the handler is called when it is complete.
 A call with one message each way is a step of the handler; the others have a task of their own from beginning
 to end, because generators tie timeouts and contexts to their task. Tests: ``tests/rpc/test_rpc_paths.py``.
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import Request, Response  # noqa: TC001 - resolved at the start
 from citius.waiting import called_back
-from citius.web.interop.connectrpc.rpc_calls import Call, Method
-from citius.web.interop.connectrpc.rpc_library import Library
-from citius.web.interop.connectrpc.rpc_short import short_way
+from citius.web.interop.connectrpc.calls import Call, Method
+from citius.web.interop.connectrpc.library import Library
+from citius.web.interop.connectrpc.unary import short_way
 from citius.web.responses.streaming import Fed
 
 if TYPE_CHECKING:

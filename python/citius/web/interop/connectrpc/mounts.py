@@ -2,8 +2,8 @@
 
 Each method is a route of its own, so that metrics and the access log tell them apart, with the dependencies
 of the application and of the mount. Deadlines (``Connect-Timeout-Ms``, ``grpc-timeout``), compression and
-limits of messages are connectrpc's. ``health`` and ``reflection`` are services of their own (rpc_tools.py).
-Tests: ``tests/rpc/test_mount_rpc.py``, ``make connect-conformance``.
+limits of messages are connectrpc's. ``health`` and ``reflection`` are services of their own
+(standard_services.py). Tests: ``tests/rpc/test_mount_rpc.py``, ``make connect-conformance``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from citius._core import LIMITS
 from citius.errors import ConfigError
 from citius.web.declarations.checks import as_dependencies, describe_application
-from citius.web.interop.connectrpc.rpc_library import is_known, is_known_release
-from citius.web.interop.connectrpc.rpc_status import WithStatus
+from citius.web.interop.connectrpc.library import is_known, is_known_release
+from citius.web.interop.connectrpc.status import WithStatus
 from citius.web.interop.mounts import ASGIMount, named
 from citius.web.routing.declared_routes import Operation, Route
 
@@ -51,7 +51,7 @@ def endpoints_of(service: Any) -> dict[str, Any]:
 
 def _native(service: Any, path: str, endpoint: Any) -> Route:
     """The route of a method without its options."""
-    from citius.web.interop.connectrpc.rpc_native import handler_of
+    from citius.web.interop.connectrpc.native_handlers import handler_of
 
     handler, is_early = handler_of(service, path, endpoint)
     most: int | None = service._read_max_bytes
@@ -81,8 +81,8 @@ def rpc_routes(
         mount = ASGIMount("", service, around=WithStatus(service))
         called = mount.routes()[0]
         if is_known_release():
-            from citius.web.interop.connectrpc.rpc_gzip import make_linear
-            from citius.web.interop.connectrpc.rpc_json import make_bounded
+            from citius.web.interop.connectrpc.bounded_gzip import make_linear
+            from citius.web.interop.connectrpc.bounded_json import make_bounded
 
             make_linear(service)
             make_bounded(service)
