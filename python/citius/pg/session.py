@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import PgConnection
 from citius.databases import forks
-from citius.databases.carrying import receive, send
 from citius.observability import logging
 from citius.pg.errors import PostgresError, ServerError
 from citius.pg.types import look_up
 from citius.process import reactors
+from citius.process.carrying import Carried
+from citius.process.homes import LoopHome
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Sequence
 
-    from citius._core import PgPool, PgTypes, Reactor
+    from citius._core import PgPool, PgTypes
     from citius.pg.connecting import Link
     from citius.pg.types import Codec
 
@@ -31,20 +31,18 @@ def log_notice(notice: ServerError) -> None:
     log(f"PostgreSQL: {notice.severity}: {notice}")
 
 
-class Session:
+class Session(Carried[PgConnection]):
     """A connection to the server, whose socket is there."""
 
     def __init__(
         self, pool: PgPool, types: PgTypes, link: Link, on_closed: Callable[[Session], None]
     ) -> None:
+        self._loop = asyncio.get_running_loop()
+        super().__init__(LoopHome(self._loop), link.socket)
         self._pool, self._types = pool, types
         self._lookups: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.get_running_loop()
         self._on_closed = on_closed
-        self._socket: socket.socket | None = link.socket
-        self._reactor: Reactor | None = None
-        self._unsent = b""
-        self._is_flushing = self._is_held = False
+        self._is_flushing = self._is_held = self._is_paused = False
         self._drained: asyncio.Future[None] | None = None
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self.parameters: dict[str, str] = {}
@@ -73,14 +71,12 @@ class Session:
         Raises:
             PostgresError: The server refuses the login, or does not speak the protocol.
         """
-        assert self._socket is not None
         try:
-            self._loop.add_reader(self._socket, self._read)
+            self._watch()
             self._wake()
             await self._opened
             if getattr(self._loop, "carried_by_reactor", True):
-                reactors.follow(self._move)
-                self._move(reactors.current())
+                self._follow()
         except BaseException:
             self.close()
             raise
@@ -112,10 +108,8 @@ class Session:
 
     def leave_to_parent(self) -> None:
         """Close the copy of the socket that this child has."""
-        self.is_closed, self._reactor = True, None
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        self.is_closed = True
+        super().leave_to_parent()
 
     # --- for streams: the loop carries the bytes, so that reading can wait ---
 
@@ -133,13 +127,19 @@ class Session:
 
     def pause_reading(self) -> None:
         """Let the server wait."""
-        if self._socket is not None and self._reactor is None:
-            self._loop.remove_reader(self._socket)
+        self._is_paused = True
+        self._watch()
 
     def resume_reading(self) -> None:
         """Undo ``pause_reading``."""
-        if self._socket is not None and self._reactor is None:
-            self._loop.add_reader(self._socket, self._read)
+        self._is_paused = False
+        self._watch()
+
+    def _wants_input(self) -> bool:
+        return not self._is_paused
+
+    def _may_be_carried(self) -> bool:
+        return not self._is_held
 
     async def drained(self) -> None:
         """Send, and wait until the socket has taken it."""
@@ -152,38 +152,13 @@ class Session:
 
     def _close_socket(self) -> None:
         self.is_closed = True
+        if (made := self._release()) is not None:
+            made.close()
+        self._tell_drained()
+
+    def _tell_drained(self) -> None:
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
-        reactors.unfollow(self._move)
-        if self._reactor is not None:
-            self._move(None)
-        if self._socket is not None:
-            self._loop.remove_reader(self._socket)
-            self._loop.remove_writer(self._socket)
-            self._socket.close()
-            self._socket = None
-
-    def _move(self, reactor: Reactor | None) -> None:
-        """Have ``reactor`` carry the bytes, or the loop."""
-        if self._socket is None or reactor is self._reactor or (reactor and self._is_held):
-            return
-        before, self._reactor = self._reactor, reactor
-        if before is not None:
-            self.core.detach(before, self._wake)
-            if reactor is None and not self.is_closed:
-                self._loop.add_reader(self._socket, self._read)
-        if reactor is not None:
-            self._flush()
-            if self._unsent:
-                # A login does not fill a socket; with one that does the loop goes on.
-                self._reactor = None
-                return
-            self._loop.remove_reader(self._socket)
-            try:
-                self.core.attach(reactor, self._socket.fileno())
-            except OSError:  # no descriptor is left for the reactor's copy: the loop goes on
-                self._reactor = None
-                self._loop.add_reader(self._socket, self._read)
 
     def _listen(self, kind: str, value: object) -> None:
         if kind == "open":
@@ -246,21 +221,8 @@ class Session:
             self._is_flushing = True
             self._loop.call_soon(self._flush)
 
-    def _read(self) -> None:
-        if self._socket is not None:
-            receive(self._socket, self.core, "the server has closed the connection")
-
     def _flush(self) -> None:
         self._is_flushing = False
-        if self._socket is None or self._reactor is not None:
-            return
-        left = send(self._socket, self.core, self._unsent)
-        if left is None:
-            return
-        waited, self._unsent = bool(self._unsent), left
-        if left:
-            self._loop.add_writer(self._socket, self._flush)
-        elif waited:
-            self._loop.remove_writer(self._socket)
-            if self._drained is not None and not self._drained.done():
-                self._drained.set_result(None)
+        super()._flush()
+        if not self._unsent:
+            self._tell_drained()

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius._core import RedisConnection
 from citius.databases import forks
-from citius.databases.carrying import receive, send
-from citius.process import reactors
+from citius.process.carrying import Carried
 from citius.redis.homes import Promise, no_response
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from citius._core import Reactor, RedisClient
+    from citius._core import RedisClient
     from citius.redis.homes import Home
     from citius.redis.urls import Address, Target
 
@@ -34,8 +33,10 @@ class Server:
     """``master`` or ``replica``."""
 
 
-class Link:
+class Link(Carried[RedisConnection]):
     """A connection whose socket is there; opened, it has logged in."""
+
+    closed_by_peer = "the server has closed it"
 
     def __init__(
         self,
@@ -52,10 +53,8 @@ class Link:
         on_push: Callable[[list[Any]], object] | None = None,
         on_refused: Callable[[BaseException], object] | None = None,
     ) -> None:
+        super().__init__(home, made)
         self._home = home
-        self._socket: socket.socket | None = made
-        self._reactor: Reactor | None = None
-        self._unsent = b""
         self._opened: Promise[Server] = Promise(home)
         self._on_closed, self._on_push, self._on_refused = on_closed, on_push, on_refused
         self.address: Address = target.addresses[0]
@@ -98,16 +97,14 @@ class Link:
         Raises:
             RedisError: The server refuses the login, does not speak RESP3, or does not respond in time.
         """
-        assert self._socket is not None
         cancel = self._home.later(timeout_s, lambda: self._expire(timeout_s))
         try:
-            self._home.watch(self._socket, self._read, None)
+            self._watch()
             self._flush()
             self.server = await self._home.result(self._opened)
             if not self.is_closed:
                 self.is_open, self.opened_at = True, time.monotonic()
-                reactors.follow(self._move)
-                self._move(reactors.current())
+                self._follow()
         except BaseException:
             self.close()
             raise
@@ -126,46 +123,16 @@ class Link:
 
     def leave_to_parent(self) -> None:
         """Close the copy of the socket that this child has."""
-        self.is_closed, self._reactor = True, None
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        self.is_closed = True
+        super().leave_to_parent()
 
     def _expire(self, timeout_s: float) -> None:
         self._opened.resolve(error=no_response(self.address, timeout_s))
 
     def _close_socket(self) -> None:
         self.is_closed = True
-        reactors.unfollow(self._move)
-        if self._reactor is not None:
-            self._move(None)
-        if self._socket is not None:
-            self._home.watch(self._socket, None, None)
-            self._socket.close()
-            self._socket = None
-
-    def _move(self, reactor: Reactor | None) -> None:
-        """Have ``reactor`` carry the bytes, or the home."""
-        if self._socket is None or reactor is self._reactor:
-            return
-        before, self._reactor = self._reactor, reactor
-        if before is not None:
-            self.core.detach(before, self._wake)
-            if not self.is_closed:
-                self._home.watch(self._socket, self._read, None)
-                self._flush()
-        if reactor is not None:
-            self._flush()
-            if self._unsent or self.is_closed:
-                # A login does not fill a socket; with one that does the home goes on.
-                self._reactor = None
-                return
-            self._home.watch(self._socket, None, None)
-            try:
-                self.core.attach(reactor, self._socket.fileno())
-            except OSError:  # no descriptor is left for the reactor's copy: the home goes on
-                self._reactor = None
-                self._home.watch(self._socket, self._read, None)
+        if (made := self._release()) is not None:
+            made.close()
 
     # --- what the extension tells ---
 
@@ -190,17 +157,3 @@ class Link:
 
     def _wake(self) -> None:
         self._home.run(self._flush)
-
-    def _read(self) -> None:
-        if self._socket is not None:
-            receive(self._socket, self.core, "the server has closed it")
-
-    def _flush(self) -> None:
-        if self._socket is None or self._reactor is not None:
-            return
-        left = send(self._socket, self.core, self._unsent)
-        if left is None:
-            return
-        waited, self._unsent = bool(self._unsent), left
-        if bool(left) != waited:
-            self._home.watch(self._socket, self._read, self._flush if left else None)

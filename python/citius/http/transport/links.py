@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 from citius._core import HttpConnection
 from citius.databases import forks
-from citius.process import reactors
+from citius.process.carrying import READ_BYTES, Carried
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from citius._core import ClientTls, HttpOrigin, HttpPool, Reactor
+    from citius._core import ClientTls, HttpOrigin, HttpPool
     from citius.process.homes import HubHome, LoopHome
 
-_READ_BYTES = 64 * 1024
-_CLOSED = "the server has closed the connection"
 
-
-class Link:
+class Link(Carried[HttpConnection]):
     """A connection whose socket is there."""
 
     def __init__(
@@ -34,12 +31,9 @@ class Link:
         tls: ClientTls | None,
         remote: str,
     ) -> None:
+        super().__init__(home, made)
         self._home, self._links = home, links
-        self._socket: socket.socket | None = made
-        self._reactor: Reactor | None = None
-        self._unsent = b""
         self._has_heard_all = self._has_ended = False
-        self._watches = (False, False)
         self._is_secured = tls is not None
         self._cancel: Callable[[], object] | None = None
         self.core = HttpConnection(
@@ -66,45 +60,16 @@ class Link:
         self._watch()
         self._flush()
 
-    def leave_to_parent(self) -> None:
-        """Close the copy of the socket that this child has."""
-        self._reactor = None
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
     def _expire(self, timeout_s: float) -> None:
         self._cancel = None
         self.core.fail("ConnectTimeout", f"no TLS handshake within {timeout_s:g} s")
 
     def _follow(self) -> None:
-        reactors.follow(self._move)
-        self._move(reactors.current())
-        if self._reactor is None:
-            self._watch()
+        super()._follow()
+        self._watch()
 
-    def _move(self, reactor: Reactor | None) -> None:
-        """Have ``reactor`` carry the bytes, or the home."""
-        if self._socket is None or reactor is self._reactor:
-            return
-        before, self._reactor = self._reactor, reactor
-        if before is not None:
-            self.core.detach(before, self._wake)
-            self._watch()
-            self._flush()
-        if reactor is not None:
-            self._flush()
-            if self._unsent or self._socket is None:  # pyright: ignore[reportUnnecessaryComparison]
-                # What a handshake says does not fill a socket; with one that is full the home goes on.
-                self._reactor = None
-                return
-            self._home.watch(self._socket, None, None)
-            self._watches = (False, False)
-            try:
-                self.core.attach(reactor, self._socket.fileno())
-            except OSError:  # no descriptor is left for the reactor's copy: the home goes on
-                self._reactor = None
-                self._watch()
+    def _wants_input(self) -> bool:
+        return self.core.wants_input
 
     # --- what the extension tells ---
 
@@ -127,15 +92,9 @@ class Link:
     def close(self) -> None:
         """Close the socket; what is under way is the caller's."""
         self._links.discard(self)
-        reactors.unfollow(self._move)
-        made, self._socket = self._socket, None
+        made = self._release()
         if made is None:
             return
-        before, self._reactor = self._reactor, None
-        if before is not None:
-            self.core.detach(before, _nothing)
-        else:
-            self._home.watch(made, None, None)
         # The peer is told what is wrong with its TLS, and that there is no more.
         if data := self._unsent + (self.core.take_output() if self._is_secured else b""):
             with contextlib.suppress(OSError):
@@ -148,22 +107,11 @@ class Link:
     def _wake(self) -> None:
         self._home.run(self._flush)
 
-    def _watch(self) -> None:
-        if self._socket is None or self._reactor is not None:
-            return
-        watches = (self.core.wants_input, bool(self._unsent))
-        if watches != self._watches:
-            self._watches = watches
-            reads, writes = watches
-            self._home.watch(
-                self._socket, self._read if reads else None, self._flush if writes else None
-            )
-
     def _read(self) -> None:
         if self._socket is None:
             return
         try:
-            data = self._socket.recv(_READ_BYTES)
+            data = self._socket.recv(READ_BYTES)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -176,7 +124,7 @@ class Link:
             self._has_heard_all = True
             self._watch()
         else:
-            self.core.end(_CLOSED)
+            self.core.end(self.closed_by_peer)
 
     def _end_output(self) -> None:
         """Say that nothing more goes there; the server may still send."""
@@ -185,7 +133,7 @@ class Link:
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
         if self._has_heard_all:
-            self.core.end(_CLOSED)
+            self.core.end(self.closed_by_peer)
 
     def _flush(self) -> None:
         while self._socket is not None and self._reactor is None:
@@ -219,15 +167,11 @@ class Link:
             if made is None:
                 return
             try:
-                data = made.recv(_READ_BYTES)
+                data = made.recv(READ_BYTES)
             except OSError:
                 break
             if not data:
-                return self.core.end(_CLOSED)
+                return self.core.end(self.closed_by_peer)
             self.core.receive(data)
         if self._socket is not None:
             self.core.end(why)
-
-
-def _nothing() -> None:
-    """Wake nothing: the connection is closed."""
