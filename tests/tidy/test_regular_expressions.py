@@ -75,7 +75,7 @@ READS = {
         r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*": "the pattern of a route",
         "TOKEN": "the method of a route",
     },
-    "web/application/gateway.py": {r"\{[^{}:]+": "the pattern of a route"},
+    "web/routing/declared_routes.py": {r"\{[^{}:]+": "the pattern of a route"},
     "web/routing/rpc/proto.py": {
         r"\W": "the name of a field of the application's",
         r"_+(.)?": "the name of a field of the application's",

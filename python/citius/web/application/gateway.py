@@ -6,7 +6,6 @@ Tests: ``tests/gateway/``.
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from citius.web.responses.declared.other_results import (
     refuse_records,
     refuse_records_of_hooks,
 )
-from citius.web.routing.declared_routes import joined, with_head
+from citius.web.routing.declared_routes import joined, shape_of, with_head
 from citius.web.routing.endpoint import (
     endpoint_of,
     endpoint_of_procedure,
@@ -41,6 +40,7 @@ from citius.web.routing.routes import (
 )
 from citius.web.routing.rpc.procedures import add
 from citius.web.routing.static import routes_of
+from citius.web.routing.static_checks import check_static_mounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -98,8 +98,10 @@ def make_gateway(
     for one in app.walk():
         one.app.close()
     _add_connect_routes(app)
-    own = list(_routes(app))
+    own, sockets = list(_routes(app)), list(_sockets(app))
+    endpoints = [*(one.endpoint for one in own), *(one for one, _ in sockets)]
     _hold_other_results(app, own)
+    check_static_mounts(app.walk(), endpoints)
     taken = {one.endpoint.pattern for one in own}
     resolver = Resolver({}, app.app_dependencies)
     documentation = _documentation(app, development, taken, [one.route for one in own], resolver)
@@ -113,8 +115,7 @@ def make_gateway(
             planned = _compiled(one, resolver, interpret=interpret_compiled)
         with refusing_recursion(planned.endpoint.handler), _naming_the_other(own, one):
             add_route(making, planned, kind)
-    sockets = list(_sockets(app))
-    check_named_routes(app, [*(one.endpoint for one in own), *(one for one, _ in sockets)])
+    check_named_routes(app, endpoints)
     for endpoint, errors in sockets:
         endpoint = replace(endpoint, middleware=(*outermost, *endpoint.middleware))
         with refusing_recursion(endpoint.handler):
@@ -280,17 +281,13 @@ def _naming_the_other(own: list[Planned], planned: Planned) -> Generator[None]:
 
 def _same_path(own: list[Planned], planned: Planned) -> Endpoint | None:
     """The route before this one with the same method and path, whatever its parameters are called."""
-    shape = _shape(planned.endpoint.pattern)
+    shape = shape_of(planned.endpoint.pattern)
     for one in own:
         if one is planned:
             return None
-        if one.route.method == planned.route.method and _shape(one.endpoint.pattern) == shape:
+        if one.route.method == planned.route.method and shape_of(one.endpoint.pattern) == shape:
             return one.endpoint
     return None
-
-
-def _shape(pattern: str) -> str:
-    return re.sub(r"\{[^{}:]+", "{", pattern)
 
 
 def endpoints_of(app: App) -> list[Endpoint]:

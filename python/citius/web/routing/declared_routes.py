@@ -6,6 +6,7 @@ Tests: ``tests/gateway/test_app.py``, ``tests/gateway/test_endpoints.py``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from types import NoneType
@@ -487,6 +488,11 @@ class Included:
             errors=self.errors,
             middleware=self.middleware,
         )
+
+
+def shape_of(pattern: str) -> str:
+    """A pattern without the names of its parameters: two of one shape have the same paths."""
+    return re.sub(r"\{[^{}:]+", "{", pattern)
 
 
 def joined(prefix: str, pattern: str) -> str:

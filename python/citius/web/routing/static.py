@@ -16,6 +16,11 @@ from citius.settings.texts import parse_mount
 from citius.web.responses.files import file_response
 from citius.web.responses.shortcuts import redirect
 from citius.web.routing.declared_routes import Route
+from citius.web.routing.static_checks import (
+    describe_missing,
+    refuse_missing,
+    refuse_two_of_a_prefix,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -104,17 +109,11 @@ def mounts_of(config: Config, app: object) -> list[Mount]:
         )
         for prefix, directory in map(parse_mount, config.static)
     ]
-    mounts += getattr(app, "static_mounts", ())
-    seen: dict[str, Mount] = {}
+    own = [mount for one in getattr(app, "walk", tuple)() for mount in one.statics()]
+    refuse_two_of_a_prefix([*mounts, *own])
     for mount in mounts:
-        other = seen.setdefault(mount.prefix, mount)
-        if other is not mount:
-            raise ConfigError(
-                f"static {mount.prefix or '/'} is mounted twice: "
-                f"{other.directory} and {mount.directory}"
-            )
-        if not os.path.isdir(mount.directory) and not mount.optional:
-            raise ConfigError(f"{_missing(mount)}; make it, or declare it optional")
+        refuse_missing(mount)
+    mounts += getattr(app, "static_mounts", ())
     return [mount for mount in mounts if is_there(mount)]
 
 
@@ -130,14 +129,8 @@ def challenge_mounts(config: Config) -> list[Mount]:
 
 
 def routes_of(mount: Mount, dependencies: tuple[Depends, ...] = ()) -> list[Route]:
-    """The routes of a mount, with its full prefix, whose responses pass middleware and dependencies.
-
-    Raises:
-        ConfigError: The directory is not there.
-    """
+    """The routes of a mount, with its full prefix, whose responses pass middleware and dependencies."""
     if not is_there(mount):
-        if not mount.optional:
-            raise ConfigError(f"{_missing(mount)}; make it, or declare it optional")
         return []
     directory = StaticDirectory(mount)
     fallback = fallback_of((mount,))
@@ -212,12 +205,5 @@ def is_there(mount: Mount) -> bool:
     """Whether its directory is there; the log says which mount is left out."""
     if os.path.isdir(mount.directory):
         return True
-    logging.info(f"{_missing(mount)}; it is optional and left out")
+    logging.info(f"{describe_missing(mount)}; it is optional and left out")
     return False
-
-
-def _missing(mount: Mount) -> str:
-    return (
-        f"static {mount.prefix or '/'}: there is no directory {mount.directory!r} "
-        f"(looked in {os.getcwd()})"
-    )
