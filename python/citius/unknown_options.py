@@ -255,6 +255,26 @@ def _instead(name: str, known: Collection[str]) -> str:
     return f"; there are {', '.join(sorted(known))}" if known else "; it has none"
 
 
+def check_value(what: str, name: str, value: object, annotation: str) -> None:
+    """Refuse a value that an option with this annotation cannot have: for options that few calls have.
+
+    Raises:
+        ConfigError: The message has the caller's file and line.
+    """
+    if mistake := option_values.mistake(name, value, option_values.kinds_of(name, annotation)):
+        raise ConfigError(f"{what} ({caller()}): {mistake}")
+
+
+def checked_seconds(what: str, name: str, value: float) -> float:
+    """Seconds that are given at a call.
+
+    Raises:
+        ConfigError: They are no number, NaN, or negative; the message has the caller's file and line.
+    """
+    check_value(what, name, value, "float")
+    return value
+
+
 def known_options(cls: _ClassT) -> _ClassT:
     """The class, refusing options and values that it does not have when an object of it is made."""
     return _refusing(cls, None)

@@ -26,6 +26,7 @@ import msgspec
 from citius.cluster.cachestores import new_version
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away, give_back
 from citius.cluster.stats import Stats
+from citius.unknown_options import check_value
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -127,7 +128,7 @@ class Cache(Generic[T]):
         self, key: str, value: T, *, tags: Iterable[str] = (), ttl_s: float | None = None
     ) -> None:
         """Keep a value, in place of one that is being made, too."""
-        names = tuple(tags)
+        names = _checked(tags, ttl_s)
 
         async def write() -> None:
             _, versions = await self._store.read(key, names)
@@ -186,7 +187,7 @@ class Cache(Generic[T]):
             tags: What it depends on: ``invalidate`` of one of them makes it anew.
             ttl_s: How long it is used; the cache's without it.
         """
-        names = tuple(tags)
+        names = _checked(tags, ttl_s)
         came_at = self._begun
         while (flight := self._flights.get(key)) is not None:
             flight.refuse_circle(key)
@@ -464,3 +465,12 @@ def _seen(reading: asyncio.Future[Any]) -> None:
     """Those that wait for it have its exception; if they have left, nothing has to be said of it."""
     if not reading.cancelled():
         reading.exception()
+
+
+def _checked(tags: Iterable[str], ttl_s: float | None) -> tuple[str, ...]:
+    """The tags of a value; a text would be one tag per letter, and invalidating it would do nothing."""
+    if isinstance(tags, (str, bytes)):
+        check_value("a cached value", "tags", tags, "Iterable[str]")
+    if ttl_s is not None:
+        check_value("a cached value", "ttl_s", ttl_s, "float")
+    return tuple(tags)

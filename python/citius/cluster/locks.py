@@ -23,6 +23,7 @@ from citius.cluster.engines import EngineRefused
 from citius.cluster.outage import Asker, Away, give_back
 from citius.cluster.redisclient import Refusal, Script
 from citius.errors import ServiceUnavailable
+from citius.unknown_options import check_value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -105,6 +106,7 @@ class Lock:
             LockTaken: It was not free for so long, or the engine was away.
             LockLost: It was lost; the block has been cancelled.
         """
+        check_value("lock.hold", "wait_s", wait_s, "float | None")
         token = secrets.token_bytes(16)
         held: Held | None = None
         renewing = None

@@ -26,7 +26,7 @@ from citius.http.request import Request
 from citius.http.response import Response, StreamedResponse
 from citius.observability.clients import Client as Measured
 from citius.observability.clients import measured
-from citius.unknown_options import known_options, refuse_unknown
+from citius.unknown_options import check_value, known_options, refuse_unknown
 from citius.web.binding.headers import MutableHeaders
 
 if TYPE_CHECKING:
@@ -494,7 +494,7 @@ class Client:
         call = Call(
             self._timeout if timeout is UNSET else _timeout(timeout),
             engine.auth_of(UNSET if isinstance(auth, Unset) else authentication.made(auth), place),
-            options.get("follow_redirects", engine.follow_redirects),
+            _follows(options, engine.follow_redirects),
             is_stream,
             place.origin,
         )
@@ -559,6 +559,13 @@ def _timeout(given: Any) -> Timeout:
     if given is None or (isinstance(given, int | float) and not isinstance(given, bool)):
         return Timeout(given)
     raise ConfigError(f"timeout= is seconds, None or a Timeout, got {given!r}")
+
+
+def _follows(options: RequestOptions, of_client: bool) -> bool:
+    given = options.get("follow_redirects", of_client)
+    if given is not True and given is not False:
+        check_value("a request", "follow_redirects", given, "bool")
+    return given
 
 
 def _jar(given: bool | CookieJar | Mapping[str, str] | None) -> CookieJar | None:

@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from citius._core import PgPortal
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _Row = TypeVar("_Row")
 
 
+@known_options
 class Cursor(Generic[_Row]):
     """``async with pool.cursor(sql, *args) as rows: async for row in rows``.
 

@@ -11,6 +11,7 @@ from citius.databases.callbacks import call_back, refuse_coroutine
 from citius.databases.wakeups import Wakeups
 from citius.pg.connecting import keep_trying, open_session
 from citius.pg.errors import PoolClosed, PostgresError, SessionLost
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,7 @@ class Notification:
     """The server process of the session that has said it."""
 
 
+@known_options
 class Listener:
     """``async with pool.listen("channel") as notifications: async for notification in notifications``."""
 

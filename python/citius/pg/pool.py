@@ -27,7 +27,7 @@ from citius.pg.listening import Listener
 from citius.pg.transactions import Transaction, refuse_reset_behind_pooler
 from citius.pg.types import set_codecs
 from citius.process import reactors
-from citius.unknown_options import known_options
+from citius.unknown_options import checked_seconds, known_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
@@ -201,13 +201,13 @@ class Pool(Statements):
         core = self._core
         if core is None:
             return
+        loop = asyncio.get_running_loop()
+        until = loop.time() + checked_seconds("pool.close", "wait_s", wait_s)
         reactors.unshare(self)
         self.is_ending = True
         if self._heartbeat is not None:
             self._heartbeat.end()
         core.stop_queueing()
-        loop = asyncio.get_running_loop()
-        until = loop.time() + wait_s
         try:
             while loop.time() < until and any(
                 session.core.load or session.core.status for session in self._sessions

@@ -13,6 +13,7 @@ from citius.errors import ConfigError
 from citius.pg.copying import CopyOut, copy_in
 from citius.pg.cursors import Cursor
 from citius.pg.errors import PostgresError, block_over, refused
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,6 +47,7 @@ def refuse_reset_behind_pooler(reset: bool, named_statements: bool) -> None:
         )
 
 
+@known_options
 class Transaction(Statements, Commits):
     """``async with pool.transaction() as tx``: committed at the end, rolled back if an exception leaves it.
 

@@ -15,6 +15,7 @@ from citius.redis.commands.base import Data
 from citius.redis.errors import ClientClosed, ServerError, TimedOut
 from citius.redis.homes import Promise
 from citius.redis.serial import refuse_loop
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -47,6 +48,7 @@ class Message(Generic[Data]):
     """The pattern that the channel matches, for a subscriber of patterns."""
 
 
+@known_options
 class Subscription(Generic[Data]):
     """``async with redis.subscribe("news") as messages: async for message in messages``.
 

@@ -9,6 +9,7 @@ from citius.sqlite.methods import refuse
 from citius.sqlite.rows import make_rows
 from citius.sqlite.sessions import User
 from citius.sqlite.texts import change_of, prepare
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     import sqlite3
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _Row = TypeVar("_Row")
 
 
+@known_options
 class Cursor(Generic[_Row]):
     """``async with pool.cursor(sql, *args) as rows: async for row in rows``.
 

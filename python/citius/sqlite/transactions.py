@@ -13,6 +13,7 @@ from citius.sqlite.cursors import Cursor
 from citius.sqlite.errors import SqliteError
 from citius.sqlite.methods import Methods
 from citius.sqlite.sessions import SAVEPOINT_PREFIX
+from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,6 +40,7 @@ def check_isolation(isolation: str | None) -> None:
         raise ValueError(f"isolation is one of {', '.join(_ISOLATIONS)}; got {isolation!r}")
 
 
+@known_options
 class Transaction(Statements, Block, Commits):
     """``async with pool.transaction() as tx``: committed at the end, rolled back if an exception leaves it.
 

@@ -19,7 +19,7 @@ from citius.http.client import Client
 from citius.http.errors import InvalidURL, PoolTimeout, RequestError
 from citius.http.options import Timeout
 from citius.observability.logging import info, warning
-from citius.unknown_options import known_options
+from citius.unknown_options import check_value, known_options
 from citius.web.declarations.checks import check_callback
 
 if TYPE_CHECKING:
@@ -173,6 +173,7 @@ class Upstreams:
         Raises:
             ValueError: It is none of the servers.
         """
+        check_value("upstreams.drain", "drains", drains, "bool")
         self._named(server).state.is_draining = drains
 
     def stats(self) -> dict[str, dict[str, object]]:

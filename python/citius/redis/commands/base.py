@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from citius.redis.commands.scanning import Scan
+from citius.unknown_options import check_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -75,8 +76,28 @@ def options(*named: tuple[str, Word | None]) -> list[Word]:
 
 
 def flags(*named: tuple[str, bool]) -> list[Word]:
-    """The names of those flags that are set."""
-    return [name for name, is_set in named if is_set]
+    """The names of those flags that are set.
+
+    Raises:
+        ConfigError: One is neither ``True`` nor ``False``: the text ``"no"`` would be true.
+    """
+    words: list[Word] = []
+    for name, is_set in named:
+        if is_set is False:
+            continue
+        check_flag(name, is_set)
+        words.append(name)
+    return words
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither ``True`` nor ``False``.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    if value is not True and value is not False:
+        check_value("a command", name.lower(), value, "bool")
 
 
 def counted(keys: Iterable[Key]) -> list[Word]:

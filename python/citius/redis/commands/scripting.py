@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from citius.redis.commands.base import Caller, Data, flags
+from citius.unknown_options import with_known_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,7 @@ class Script(Generic[Data]):
 class ScriptingCommands(Caller[Data]):
     """``https://redis.io/docs/latest/commands/?group=scripting``."""
 
+    @with_known_options
     def register_script(self, source: str, *, is_read_only: bool = False) -> Script[Data]:
         """A script that can be called: ``await script(keys=["k"], args=[1])``.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from citius.redis.commands.base import (
     Caller,
     Data,
+    check_flag,
     counted,
     flags,
     listed,
@@ -289,6 +290,7 @@ class SortedSetCommands(Caller[Data]):
             words += ["BYRADIUS", radius, unit]
         elif width is not None and height is not None:
             words += ["BYBOX", width, height, unit]
+        check_flag("desc", desc)
         words += ["DESC" if desc else "ASC", *options(("COUNT", count))]
         return self._call("GEOSEARCH", key, *words)
 

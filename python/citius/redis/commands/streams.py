@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
-from citius.redis.commands.base import Caller, Data, flags, options, pairs
+from citius.redis.commands.base import Caller, Data, check_flag, flags, options, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -244,6 +244,7 @@ class StreamCommands(Caller[Data]):
 def _trim(
     maxlen: int | None, minid: str | None, approximate: bool, limit: int | None
 ) -> list[Word]:
+    check_flag("approximate", approximate)
     words: list[Word] = []
     for name, value in (("MAXLEN", maxlen), ("MINID", minid)):
         if value is not None:
