@@ -9,7 +9,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import pytest
@@ -107,6 +107,41 @@ def test_a_subscription_leaves_a_demoted_master_with_a_gap(own_server: Server) -
                         break
                 assert b":1\r\n" in other.say("PUBSUB", "NUMSUB", "news")
                 assert gaps == [1]
+
+        asyncio.run(asyncio.wait_for(main(), WAIT_S))
+    finally:
+        other.remove()
+
+
+@pytest.mark.parametrize("is_subscribed", [False, True])
+def test_what_only_reads_or_subscribes_leaves_a_demoted_master(
+    own_server: Server, is_subscribed: bool
+) -> None:
+    """It stayed for ever: no command said that the server was a replica by now."""
+    other = Server("--repl-diskless-sync-delay", "0", listens=True)
+    try:
+        other.start("--replicaof", f"127.0.0.1 {own_server.port}")
+        wait_until(
+            lambda: b"master_link_status:up" in other.say("INFO", "replication"), "the replica"
+        )
+
+        async def main() -> None:
+            gaps: list[int] = []
+            url = f"redis://127.0.0.1:{own_server.port},127.0.0.1:{other.port}"
+            async with AsyncExitStack() as stack:
+                redis = await stack.enter_async_context(Redis(url))
+                if is_subscribed:
+                    news = redis.subscribe("news", on_gap=lambda: gaps.append(1))
+                    await stack.enter_async_context(news)
+                other.say("REPLICAOF", "NO", "ONE")
+                own_server.say("REPLICAOF", "127.0.0.1", str(other.port))
+                if is_subscribed:
+                    await until(lambda: bool(gaps), "the gap is told")
+                    assert b":1\r\n" in other.say("PUBSUB", "NUMSUB", "news")
+                else:
+                    while (await redis.info("replication"))["role"] != "master":
+                        await asyncio.sleep(0.02)  # a pause between two questions
+                    assert (await redis.info("server"))["tcp_port"] == str(other.port)
 
         asyncio.run(asyncio.wait_for(main(), WAIT_S))
     finally:

@@ -321,6 +321,7 @@ class Redis(Commands[_Data], Generic[_Data]):
         except Exception as error:  # whatever it is, the code that opens the client gets it
             return opened.resolve(error=error)
         if not is_cluster:
+            connections.is_group = len(self.target.addresses) > 1
             connections.keep(0, link)
         opened.resolve()
 

@@ -81,6 +81,9 @@ class Connections:
         self.on_shared: Callable[[], object] = lambda: None
         """A server has a connection that commands share."""
         self.is_ending = False
+        self.is_group = False
+        """One of several servers is the master, and which one it is may change."""
+        self._is_asking_roles = False
 
     @property
     def links(self) -> list[Link]:
@@ -432,6 +435,25 @@ class Connections:
                 are_alive = False
                 self.doubt(link)
         return are_alive
+
+    def ask_roles(self) -> None:
+        """Give up connections to a server that is no master any more: what only reads does not show it."""
+        if not self.is_group:
+            return
+        links = {link.address: link for link in self.links if link.kind == "shared"}
+        if links and not self._is_asking_roles:
+            self._is_asking_roles = True
+            self.spawn(object(), self._ask_roles(list(links.values())))
+
+    async def _ask_roles(self, links: list[Link]) -> None:
+        try:
+            for link in links:
+                # A user that may not ask for it finds out by a command that writes.
+                with suppress(RedisError):
+                    if (await self.ask(link, "ROLE"))[0] == "slave":
+                        self.leave_replica(link.node)
+        finally:
+            self._is_asking_roles = False
 
     # --- all ---
 

@@ -1,8 +1,9 @@
 """Finds connections that are dead without an end: a peer that acknowledges everything and passes nothing on.
 
 Where nothing has come for a while, ``PING`` asks for a sign of life. Without one the server is asked by
-another connection (``Connections.doubt``), and what is kept of its replies is forgotten, because changes may
-not be told. Tests: ``tests/redis/test_failover.py``.
+another connection (``Connections.doubt``), and what is kept of its replies is forgotten, because changes
+may not be told. Where one of several servers is the master, it says whether it is that still. Tests:
+``tests/redis/test_failover.py``.
 """
 
 from __future__ import annotations
@@ -43,4 +44,5 @@ class Heartbeat:
         are_alive = self._connections.beat(self._idle_s, self._idle_s + DEAD_S)
         if self._has_cache and not are_alive:
             self._core.forget()
+        self._connections.ask_roles()
         self._beat_later()
