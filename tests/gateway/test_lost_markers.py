@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Optional, TypedDict, 
 import msgspec
 import pydantic
 import pytest
-from citius import App, ConfigError, Depends, Query, Request, Router, defer
+from citius import (
+    App,
+    ConfigError,
+    Cookie,
+    Depends,
+    Header,
+    Query,
+    Request,
+    Router,
+    SerialWebSocket,
+    WebSocket,
+    WebTransportSession,
+    defer,
+)
 from citius.errors import Forbidden
 from citius.testing import Client
 from citius.web.middleware import RateLimit
@@ -318,3 +331,38 @@ def test_a_default_that_json_does_not_have() -> None:
     assert "default" not in text["schema"]
     assert other["schema"]["default"] == 2
     assert other["examples"] == {"1": {"value": 1}}
+
+
+MARKED_SOCKETS: list[Callable[..., Any]] = []
+
+
+@MARKED_SOCKETS.append
+async def annotated_socket(socket: Annotated[WebSocket, Header()]) -> None: ...
+
+
+@MARKED_SOCKETS.append
+async def default_of_a_socket(socket: WebSocket = Query()) -> None: ...
+
+
+@MARKED_SOCKETS.append
+def serial_socket(socket: Annotated[SerialWebSocket, Cookie()]) -> None: ...
+
+
+@pytest.mark.parametrize("handler", MARKED_SOCKETS, ids=[one.__name__ for one in MARKED_SOCKETS])
+def test_a_marker_of_the_socket(handler: Callable[..., Any]) -> None:
+    """The socket was passed, and the marker skipped."""
+    app = App()
+    app.websocket("/")(handler)
+    with pytest.raises(
+        ConfigError, match=r"the parameter socket of .*:\d+\) is the WebSocket, which no"
+    ):
+        Client(app).__enter__()
+
+
+def test_a_marker_of_the_session() -> None:
+    async def handler(session: Annotated[WebTransportSession, Query()]) -> None: ...
+
+    app = App()
+    app.webtransport("/")(handler)
+    with pytest.raises(ConfigError, match=r"is the session, which no Query\(\) reads"):
+        Client(app).__enter__()

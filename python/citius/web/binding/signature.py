@@ -698,6 +698,11 @@ def websocket_parameters(
         if one.annotation in sockets:
             if one.annotation is not socket:
                 raise ConfigError(_other_socket(function, one.annotation, socket))
+            if one.marker is not None:
+                raise ConfigError(
+                    f"the parameter {one.name} of {describe(function)} is the {_noun(socket)}, which no "
+                    f"{type(one.marker).__name__}() reads from the request; drop it"
+                )
             found.append(replace(one, source="socket"))
             continue
         made = _of_http(function, one, pattern, in_path)
