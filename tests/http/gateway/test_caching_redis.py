@@ -12,6 +12,7 @@ import redis_rig
 from citius.errors import ConfigError
 from citius.http.gateway import HTTPCache
 from citius.http.gateway.entries import Entry
+from citius.http.gateway.stores import CHANGED_MAX
 from citius.redis import Redis
 from gateway_rig import Cached, Origin, date
 from http_peer import Peer
@@ -169,6 +170,31 @@ def test_a_change_while_redis_is_away_is_told_later(
     wait_for(lambda: int(b.ask()[1]) > 1, "the store")
     wait_for(lambda: hits(a), "the store")
     assert int(a.ask()[1]) > 1
+
+
+def test_more_changes_while_redis_is_away_than_are_remembered(
+    two: tuple[Cached, Cached], store: redis_rig.Server
+) -> None:
+    """The oldest were forgotten, and found when it was back."""
+    a, b = two
+    a.origin.always(KEPT)
+    for path in ("/c/x", "/c/other"):
+        a.ask(path)
+        becomes_hit(b, path)
+    store.say("SET", "of another", "kept")
+    store.pause()
+    assert a.ask(method="POST")[0] == 200
+    with a.server.connect() as client:
+        for number in range(CHANGED_MAX + 1):
+            assert client.request("POST", f"/c/{number}").status == 200
+    assert not hits(a, "/c/other"), "the worker knows that it does not know which"
+    store.resume()
+    wait_for(lambda: b"http-cache" not in store.say("KEYS", "*}"), "the store")
+    seen = len(a.origin.seen)
+    for path in ("/c/x", "/c/other"):
+        assert int(b.ask(path)[1]) > seen
+        becomes_hit(a, path)
+    assert store.say("GET", "of another") == b"$4\r\nkept\r\n"
 
 
 @pytest.mark.parametrize("then", ["nothing", "is emptied", "forgets the change"])

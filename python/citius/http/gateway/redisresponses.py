@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from citius.cluster.engines import EngineRefused
+from citius.cluster.engines import EngineAway, EngineRefused
 from citius.cluster.outage import RETRY_S, Asker, Away, give_back
 from citius.cluster.ownredis import OwnRedis, RedisByLoop
 from citius.cluster.redisclient import Refusal, Script, command
 from citius.http.gateway.entries import Entry, value_sent
 from citius.http.gateway.stores import CHANGED_MAX, COLLAPSED_S, VARIANTS_MAX, Found, Mark
 from citius.observability.logging import warning
+from citius.redis.errors import RedisError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,8 @@ _KEPT_S_MAX: Final = 7 * 24 * 3600.0
 _LOOK_S: Final = 0.005
 """How often another process's claim is looked at; the pause doubles."""
 _LOOK_S_MAX: Final = 0.1
+_PORTION: Final = 500
+"""How many keys are dropped at once where all are."""
 
 _KEEP: Final = """
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
@@ -82,6 +85,8 @@ class RedisResponses:
         self._script, self._release = Script(_KEEP), Script(_RELEASE)
         self._untold: OrderedDict[str, None] = OrderedDict()
         """Names of URLs whose invalidation Redis was not told yet."""
+        self._overflows = self._dropped = 0
+        """How often they were too many to be remembered; after how many of these times all were dropped."""
         self._telling: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -92,7 +97,7 @@ class RedisResponses:
     async def find(self, key: Key, fields: Lines) -> Found:
         """The latest response whose ``Vary`` this request meets."""
         name = self._name(key)
-        if name in self._untold:
+        if name in self._untold or self._dropped != self._overflows:
             return Found(None, None)
         try:
             return await self._asker.ask(lambda: self._find(name, fields))
@@ -157,11 +162,12 @@ class RedisResponses:
         """Drop the responses for URLs."""
         names = [self._name(key) for key in keys]
         self._untold.update(dict.fromkeys(names))
-        while len(self._untold) > CHANGED_MAX:
-            self._untold.popitem(last=False)
+        if len(self._untold) > CHANGED_MAX:
+            self._untold.clear()
+            self._overflows += 1
             warning(
                 "stored responses: more URLs than can be remembered were changed while redis was away; "
-                "the oldest may be found there when it is back"
+                "all are dropped there when it is back"
             )
         # A request that is cancelled has changed the resource all the same.
         await asyncio.shield(self._begin(self._tell_or_remember(names)))
@@ -183,12 +189,43 @@ class RedisResponses:
             self._untold.pop(name, None)
 
     async def _tell_later(self) -> None:
-        while self._untold:
+        while self._untold or self._dropped != self._overflows:
             await asyncio.sleep(RETRY_S)
             try:
+                overflows = self._overflows
+                if self._dropped != overflows:
+                    await self._drop_all()
+                    self._dropped = overflows
                 await self._tell(list(self._untold))
             except Away:
                 continue
+
+    async def _drop_all(self) -> None:
+        """Drop all versions, so that what was asked for before is not kept, and then all responses.
+
+        Raises:
+            Away: Redis has not done it.
+        """
+        client: OwnRedis = (
+            self._client.here() if isinstance(self._client, RedisByLoop) else self._client
+        )
+        pattern = "".join(f"\\{one}" if one in "*?[]^\\" else one for one in self._prefix) + "{*}"
+        try:
+            await client.connect()
+            for suffix in (":changed", ""):
+                names: list[bytes] = []
+                async for name in client.client.scan(match=pattern + suffix, count=_PORTION):
+                    names.append(name)
+                    if len(names) == _PORTION:
+                        await self._drop(names)
+                await self._drop(names)
+        except (EngineAway, RedisError, OSError) as error:
+            raise Away from error
+
+    async def _drop(self, names: list[bytes]) -> None:
+        # One command for each: keys of several URLs may be on several nodes.
+        await self._all([["UNLINK", name] for name in names])
+        names.clear()
 
     async def claim(self, key: Key) -> bytes | None:
         """Try to be the one that asks for a URL."""
