@@ -1730,8 +1730,11 @@ class CircuitGate:
     """What has to be known of a circuit breaker before each request, and after most."""
 
     def __new__(cls) -> Self: ...
-    def set(self, is_open: bool, is_failing: bool) -> None:
-        """``is_open``: not every request may be sent. ``is_failing``: the request before has failed."""
+    def set(self, is_open: bool, is_failing: bool, changes: int) -> None:
+        """``is_open``: not every request may be sent. ``is_failing``: the request before has failed.
+
+        ``changes``: how often it has opened or closed.
+        """
 
 @final
 class OriginLimits:
@@ -1741,7 +1744,9 @@ class OriginLimits:
         cls,
         slots: tuple[OriginSlots, Callable[[], None]] | None = None,
         breaker: tuple[
-            CircuitGate, Callable[[bool, int | None, BaseException | None], None], Sequence[int]
+            CircuitGate,
+            Callable[[bool, int | None, BaseException | None, int], None],
+            Sequence[int],
         ]
         | None = None,
     ) -> Self:

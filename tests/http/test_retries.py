@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -25,6 +29,7 @@ from citius.http import (
 )
 from citius.http.retries import Breaker, Budget, Slots, retry_after
 from citius.testing.http import MockCall, MockReply, MockTransport
+from http_peer import Peer, Talk
 
 FAST = Retry(backoff_s=0.001, budget_min=100)
 
@@ -370,6 +375,81 @@ def test_what_was_sent_before_a_breaker_opened_or_closed_says_nothing() -> None:
     for _ in range(5):
         breaker.leave(False, 503, None, slow)
     assert breaker.state == "closed"
+
+
+@contextmanager
+def peer_that_is_silent() -> Iterator[str]:
+    """Where a server takes requests and answers none."""
+    go = threading.Event()
+
+    def act(talk: Talk) -> None:
+        talk.request()
+        go.wait(30)
+
+    with Peer(act) as peer:
+        yield f"http://127.0.0.1:{peer.port}"
+        go.set()
+
+
+@contextmanager
+def peer_that_accepts_nothing() -> Iterator[str]:
+    """Where the queue of a listener is full."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        fillers = [socket.socket() for _ in range(4)]
+        for filler in fillers:
+            filler.setblocking(False)
+            filler.connect_ex(deaf.getsockname())
+        yield f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        for filler in fillers:
+            filler.close()
+
+
+@pytest.mark.parametrize("how", ["total", "deadline", "serial"])
+@pytest.mark.parametrize("peer", [peer_that_is_silent, peer_that_accepts_nothing])
+async def test_a_server_that_takes_all_of_the_time_opens_its_breaker(
+    peer: Callable[[], AbstractContextManager[str]], how: str
+) -> None:
+    """`TotalTimeout` did not count, so that the server was waited for by each request."""
+    with peer() as url:
+        breaker = CircuitBreaker(failures=2, open_s=60)
+        total = None if how == "deadline" else 0.1
+        async with Client(url, timeout=Timeout(30, total=total), breaker=breaker) as client:
+
+            async def ask() -> None:
+                with deadline(0.1) if how == "deadline" else nullcontext():
+                    if how == "serial":
+                        await asyncio.to_thread(client.sync.get, "/")
+                    else:
+                        await client.get("/")
+
+            for _ in range(2):
+                with pytest.raises(TotalTimeout) as found:
+                    await ask()
+                assert not found.value.in_queue
+            with pytest.raises(CircuitOpen):
+                await ask()
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(connections_per_origin_max=1), Limits(requests_per_origin_max=1)]
+)
+async def test_what_waits_for_others_says_nothing_of_a_server(limits: Limits) -> None:
+    with peer_that_is_silent() as url:
+        breaker = CircuitBreaker(failures=1, open_s=60)
+        async with Client(url, timeout=30, limits=limits, breaker=breaker) as client:
+            held = asyncio.ensure_future(client.get("/"))
+            await asyncio.sleep(
+                0.1
+            )  # it takes the only connection; without that the test says nothing
+            for _ in range(3):
+                with pytest.raises(TotalTimeout) as found, deadline(0.05):
+                    await client.get("/")
+                assert found.value.in_queue
+            held.cancel()
+            with suppress(asyncio.CancelledError):
+                await held
 
 
 async def never(*_: object) -> None:

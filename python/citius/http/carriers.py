@@ -90,7 +90,7 @@ class Call:
             return self.timeout.deadlines
         left_s = self.end_at - time.monotonic()
         if left_s <= 0:
-            raise self.timed_out()
+            raise self.timed_out(in_queue=True)
         return (*self.timeout.deadlines[:4], left_s)
 
     async def within(self, end_at: float | None, work: Awaitable[_T]) -> _T:
@@ -110,13 +110,13 @@ class Call:
                 raise self.timed_out() from None
             raise
 
-    def timed_out(self) -> TotalTimeout:
-        """The exception for a call whose time is over."""
+    def timed_out(self, *, in_queue: bool = False) -> TotalTimeout:
+        """The exception for a call whose time is over; ``in_queue``: before its origin was asked."""
         after_s = time.monotonic() - self.started_at
         error = TotalTimeout(
             f"{self.origin}: the whole request has taken more than {after_s:.3g} s"
         )
-        error.origin, error.after_s = self.origin, after_s
+        error.origin, error.after_s, error.in_queue = self.origin, after_s, in_queue
         return error
 
 

@@ -383,7 +383,7 @@ async def acquired(carrier: Carrier, slots: Slots, call: Call, deadlines: Deadli
     try:
         await carrier.acquire(slots, total_s)
     except PoolTimeout:
-        raise call.timed_out() from None
+        raise call.timed_out(in_queue=True) from None
 
 
 async def _called(hook: Hook, what: object) -> None:

@@ -108,6 +108,9 @@ class ReadTimeout(TimedOut):
 class TotalTimeout(TimedOut):
     """The whole exchange, its redirects and retries included, has taken too long."""
 
+    in_queue: bool = False
+    """It was over before the origin was asked: other requests had all connections."""
+
 
 class ReadError(RequestError, ConnectionError):
     """The connection broke before the response was complete: the request may have been carried out."""

@@ -21,6 +21,7 @@ from citius.http.errors import (
     ReadTimeout,
     RemoteProtocolError,
     TlsError,
+    TotalTimeout,
     WriteError,
     WriteTimeout,
 )
@@ -191,10 +192,12 @@ class Breaker:
                 if is_probe or self.failures >= self._settings.failures:
                     self._open_until = self._now() + self._settings.open_s
                     self.changes += 1
-            self.gate.set(self._open_until is not None, self.failures > 0)
+            self.gate.set(self._open_until is not None, self.failures > 0, self.changes)
 
 
 def _counts(error: BaseException | None) -> bool:
+    if isinstance(error, TotalTimeout):
+        return not error.in_queue
     return isinstance(error, (*_UNSENT, *_SENT)) and not isinstance(error, AddressRefused)
 
 

@@ -110,6 +110,22 @@ def test_a_breaker(rig) -> None:
     server.wait_for_log("503, for CircuitOpen")
 
 
+def test_what_was_passed_on_before_a_breaker_opened_does_not_close_it(rig) -> None:
+    """It did where Python had not seen it: a slow success, of before the failures."""
+    server, servers = rig
+    with server.connect() as slow, server.connect() as client:
+        assert client.request("GET", "/breaker/x").status == 200
+        slow.send(b"GET /breaker/held HTTP/1.1\r\nhost: a\r\n\r\n")
+        wait_for(lambda: servers.held == 1, "the slow request")
+        for _ in range(2):
+            assert client.request("GET", "/breaker/bad").status == 503
+        servers.go.set()
+        assert slow.reply().status == 200
+        asked = servers.asked
+        assert client.request("GET", "/breaker/x").status == 503
+        assert servers.asked == asked
+
+
 def test_hashes(rig) -> None:
     server, _ = rig
     with server.connect() as client:
@@ -136,7 +152,7 @@ def test_a_slot_is_not_given_past_who_waits() -> None:
     slots.waits_no_more()
     assert slots.give()
     assert slots.take_or_wait()
-    CircuitGate().set(True, True)
+    CircuitGate().set(True, True, 1)
 
 
 def test_a_hash_is_the_same_in_every_process() -> None:

@@ -193,6 +193,7 @@ impl Direct for Forwarder {
             is_head: method == "HEAD",
             call,
             operation: Mutex::new(operation),
+            since: known.limits.as_ref().map_or(0, |it| it.get().changes()),
             limits: known.limits,
             lease: Mutex::new(Some(lease)),
             relaying: OnceLock::new(),
@@ -268,6 +269,8 @@ struct Forwarding {
     /// What counts it, until there is a response.
     operation: Mutex<Option<(Py<ClientMetrics>, Operation)>>,
     limits: Option<Py<OriginLimits>>,
+    /// How often the server's circuit breaker had opened or closed when it was sent.
+    since: u64,
     /// What passes the content on, once the head was sent.
     relaying: OnceLock<Arc<dyn Passing>>,
     /// What Python is to go on with.
@@ -316,7 +319,7 @@ impl Forwarding {
         let it = reply.get();
         self.count(it);
         if let Some(limits) = &self.limits {
-            limits.get().answered(py, it.head().status());
+            limits.get().answered(py, it.head().status(), self.since);
         }
         let status = Status::new(it.head().status()).filter(|status| !status.is_informational());
         let via = self.forwarder.rules.get().via();
@@ -425,6 +428,6 @@ impl Underway for Forwarding {
         let operation = lock(&self.operation).take();
         let operation = operation.map(|(metrics, it)| ClientOperation::new(metrics, it));
         let to_python = self.forwarder.to_python.bind(py);
-        to_python.call1((request, self.at, outcome, operation, slot))
+        to_python.call1((request, self.at, outcome, operation, slot, self.since))
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Failure {
     reason: Option<&'static str>,
     /// The server has ended the connection in order.
     is_end: bool,
+    /// Other requests had all connections until then.
+    in_queue: bool,
 }
 
 /// What Python may say of a proxy.
@@ -46,6 +48,7 @@ impl Failure {
             after_ms: None,
             reason: None,
             is_end: false,
+            in_queue: false,
         }
     }
 
@@ -69,6 +72,13 @@ impl Failure {
         let mut failure = Self::new("ReadError", message);
         failure.is_end = true;
         failure
+    }
+
+    /// The request has waited for a connection that others had.
+    #[cold]
+    pub(crate) fn in_queue(mut self) -> Self {
+        self.in_queue = true;
+        self
     }
 
     #[cold]
@@ -135,6 +145,9 @@ impl Failure {
             error.setattr("reason", self.reason)?;
             if self.is_end {
                 error.setattr("is_end", true)?;
+            }
+            if self.in_queue {
+                error.setattr("in_queue", true)?;
             }
             Ok(PyErr::from_value(error))
         };

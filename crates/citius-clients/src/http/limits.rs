@@ -5,7 +5,7 @@
 //! breaker, are in Python (`python/citius/http/retries.py`). Tests: `tests/http/gateway/test_direct_limits.py`, `tests/http/test_retries.py`.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use citius_base::sync::lock;
 use pyo3::prelude::*;
@@ -117,6 +117,8 @@ impl OriginSlots {
 pub(crate) struct CircuitGate {
     is_open: AtomicBool,
     is_failing: AtomicBool,
+    /// How often it has opened or closed.
+    changes: AtomicU64,
 }
 
 #[pymethods]
@@ -126,8 +128,9 @@ impl CircuitGate {
         Self::default()
     }
 
-    /// `is_open`: not every request may be sent. `is_failing`: the request before has failed.
-    fn set(&self, is_open: bool, is_failing: bool) {
+    /// `is_open`: not every request may be sent. `is_failing`: the request before has failed. `changes`: how often it has opened or closed.
+    fn set(&self, is_open: bool, is_failing: bool, changes: u64) {
+        self.changes.store(changes, Ordering::Relaxed);
         self.is_open.store(is_open, Ordering::Relaxed);
         self.is_failing.store(is_failing, Ordering::Relaxed);
     }
@@ -143,7 +146,7 @@ pub(crate) struct OriginLimits {
 
 struct Breaker {
     gate: Py<CircuitGate>,
-    /// `(is_probe, status, error)`: what a request has come to.
+    /// `(is_probe, status, error, since)`: what a request has come to that was sent after so many changes.
     leave: Py<PyAny>,
     /// Those that are failures.
     statuses: Vec<u16>,
@@ -173,6 +176,12 @@ impl OriginLimits {
         !breaker.is_some_and(|it| it.gate.get().is_open.load(Ordering::Relaxed))
     }
 
+    /// How often the breaker has opened or closed: what is sent now counts until it does again.
+    pub(super) fn changes(&self) -> u64 {
+        let breaker = self.breaker.as_ref();
+        breaker.map_or(0, |it| it.gate.get().changes.load(Ordering::Relaxed))
+    }
+
     /// Takes a slot, if there are such.
     pub(super) fn slot(this: &Py<Self>, py: Python<'_>) -> Result<Option<Slot>, NoneFree> {
         match &this.get().slots {
@@ -187,8 +196,8 @@ impl OriginLimits {
         }
     }
 
-    /// A request has got a response.
-    pub(super) fn answered(&self, py: Python<'_>, status: u16) {
+    /// A request that was sent after so many changes has got a response.
+    pub(super) fn answered(&self, py: Python<'_>, status: u16, since: u64) {
         let Some(breaker) = &self.breaker else {
             return;
         };
@@ -196,7 +205,7 @@ impl OriginLimits {
         if !is_news && !breaker.statuses.contains(&status) {
             return;
         }
-        if let Err(error) = breaker.leave.call1(py, (false, status, py.None())) {
+        if let Err(error) = breaker.leave.call1(py, (false, status, py.None(), since)) {
             error.write_unraisable(py, Some(breaker.leave.bind(py)));
         }
     }

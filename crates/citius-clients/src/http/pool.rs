@@ -348,7 +348,10 @@ impl HttpPool {
                 } else {
                     format!("no connection was free within {limit} s")
                 };
-                let failure = Failure::new(class, message).after(after_ms);
+                let mut failure = Failure::new(class, message).after(after_ms);
+                if at >= connecting {
+                    failure = failure.in_queue();
+                }
                 late.extend(lane.waiting.remove(at).map(|call| (call, failure)));
             }
         }

@@ -173,7 +173,7 @@ class Forwarder:
 
     async def _go_on(
         self, request: Request, server: int, outcome: HttpReply | BaseException,
-        operation: ClientOperation | None, slot: ForwardSlot | None,
+        operation: ClientOperation | None, slot: ForwardSlot | None, since: int,
     ) -> Response:  # fmt: skip
         """Go on with what the extension has begun: a response that it does not send, or an error."""
         at = self._all[server]
@@ -192,7 +192,7 @@ class Forwarder:
         opened = self.client.open_here()
         metrics = opened.metrics
         if (breaker := self.client.engine.origin(opened, at.url).breaker) is not None:
-            breaker.leave(False, None, outcome)
+            breaker.leave(False, None, outcome, since)
         if operation is not None and metrics is not None:
             ended(operation, metrics, request.method, _whole(at.url, target), None, outcome)
         return await self._try(request, target, fields, [at], outcome)
@@ -454,7 +454,8 @@ def _message(request: Request, what: str) -> str:
 
 def _is_of_server(error: RequestError) -> bool:
     """Whether an error speaks against the server, and not against what was asked of it."""
-    return not isinstance(error, PoolTimeout | CircuitOpen)
+    is_queued = isinstance(error, TotalTimeout) and error.in_queue
+    return not is_queued and not isinstance(error, PoolTimeout | CircuitOpen)
 
 
 def _refusal(request: Request, error: RequestError) -> HTTPError:
