@@ -158,3 +158,20 @@ def test_what_is_no_application() -> None:
             await Client("http://a", app=1).get("/")
 
     asyncio.run(main())
+
+
+async def content_that_fails() -> AsyncIterator[bytes]:
+    yield b"a"
+    raise LookupError("of the content")
+
+
+@pytest.mark.parametrize("app", [native, asgi], ids=["native", "asgi"])
+async def test_content_that_fails_ends_the_request(app: object) -> None:
+    """A native application waited for the rest, and the caller for `read` seconds."""
+    wrong: list[object] = [b"a", 5]
+    async with Client("http://test", app=app, timeout=30) as client:
+        async with asyncio.timeout(10):
+            with pytest.raises(LookupError, match="of the content"):
+                await client.post("/echo", content=content_that_fails())
+            with pytest.raises(TypeError, match="not 'int'|got int"):
+                await client.post("/echo", content=wrong)  # pyright: ignore[reportArgumentType]

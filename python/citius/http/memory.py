@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from citius.http.options import Deadlines
     from citius.http.urls import URL
     from citius.web.application.app import App
-    from citius.web.interop.inmemory.memory import MemoryServer
+    from citius.web.interop.inmemory.memory import MemoryConnection, MemoryServer
 
     Message = MutableMapping[str, Any]
     Start = Callable[[int, RawFields], None]
@@ -99,6 +99,7 @@ class MemoryUpload:
         """Send a piece."""
         if self.is_aborted:
             raise WriteError("the application does not read the rest of the request")
+        memoryview(data)  # before it waits beside a request that nothing would end
         await self._queue.put(data)
 
     async def end(self, trailers: Iterable[tuple[bytes | str, bytes | str]] = ()) -> None:
@@ -288,6 +289,7 @@ class _Native:
                 request_head(method, target.encode(), [*fields, *([framing] if framing else [])])
             )
             feeder = asyncio.ensure_future(feed())
+            feeder.add_done_callback(lambda fed: _fed(fed, connection))
             status = await exchange.read_head()
         except ProtocolError as error:
             close()
@@ -308,6 +310,11 @@ class _Native:
 
         reply = MemoryReply(status, _raw(exchange.reader.fields), pieces(), close)
         return reply
+
+
+def _fed(feeding: asyncio.Future[None], connection: MemoryConnection) -> None:
+    if not feeding.cancelled() and feeding.exception() is not None:
+        connection.close()  # the rest of the request will not come
 
 
 def _raw(fields: list[tuple[str, str]]) -> RawFields:
