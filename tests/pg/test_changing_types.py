@@ -353,3 +353,71 @@ async def test_several_rows_of_a_type_that_was_replaced(pool: pg.Pool) -> None:
         assert rows == [(value,)] * 2
     with pytest.raises(TypeError, match=r"rows\[1\]"):
         await pool.fetch_many("SELECT to_json($1::replaced)", [(value,), ({"x": "x"},)])
+
+
+WIDER = [("text", "2"), ("bigint", 2), ("numeric", Decimal(2))]
+
+
+@pytest.mark.parametrize("place", ["pool", "transaction"])
+@pytest.mark.parametrize(("becomes", "value"), WIDER, ids=[one for one, _ in WIDER])
+def test_columns_that_change_under_a_statement_without_a_name(
+    server: Server, becomes: str, value: object, place: str
+) -> None:
+    """Each such statement failed once, after it had been executed: what changes rows had done so."""
+
+    async def reads(pool: Any) -> list[Any]:
+        found = [
+            await pool.fetch_value("SELECT n FROM wider"),
+            await pool.fetch("SELECT * FROM wider", as_=dict),
+            await pool.fetch("UPDATE wider SET id = id + 1 RETURNING id, n"),
+            msgspec.json.decode(await pool.fetch_json_one("SELECT p, n FROM wider")),
+        ]
+        await pool.execute("UPDATE wider SET id = 1")
+        return found
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1, named_statements=False) as pool:
+            await pool.core.script(
+                "DROP TABLE IF EXISTS wider; DROP TYPE IF EXISTS part; CREATE TYPE part AS (x int);"
+                "CREATE TABLE wider (id int, n int, p part); INSERT INTO wider VALUES (1, 2, ROW(3))",
+                None,
+            )
+            for _ in range(2):
+                assert (await reads(pool))[0] == 2
+            await pool.core.script(f"ALTER TABLE wider ALTER n TYPE {becomes}", None)
+            in_json = value if becomes != "numeric" else 2
+            expected = [
+                value, [{"id": 1, "n": value, "p": (3,)}], [(2, value)], {"p": {"x": 3}, "n": in_json},
+            ]  # fmt: skip
+            if place == "pool":
+                assert await reads(pool) == expected
+            else:
+                async with pool.transaction() as tx:
+                    assert await reads(tx) == expected
+            assert await reads(pool) == expected
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_number_for_a_column_that_has_become_wider(server: Server, is_named: bool) -> None:
+    """It was too large for the type of before until the session ended."""
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1, named_statements=is_named) as pool:
+            await pool.core.script(
+                "DROP TABLE IF EXISTS wider; CREATE TABLE wider (n int); INSERT INTO wider VALUES (1)",
+                None,
+            )
+            sql = "UPDATE wider SET n = $1"
+            assert await pool.execute(sql, 2) == 1
+            with pytest.raises(OverflowError):
+                await pool.execute(sql, 5_000_000_000)
+            await pool.core.script("ALTER TABLE wider ALTER n TYPE bigint", None)
+            # What clients may send has statements described again once a second.
+            await asyncio.sleep(1.1)  # that interval is the object of the test
+            async with pool.transaction() as tx:
+                assert await tx.execute(sql, 5_000_000_000) == 1
+            assert await pool.fetch_value("SELECT n FROM wider") == 5_000_000_000
+
+    asyncio.run(main())

@@ -77,6 +77,21 @@ impl Description {
             && self.columns.iter().zip(&other.columns).all(same)
     }
 
+    /// The same statement with other columns, whose types are known; `None` if their values come in another format than was
+    /// asked for.
+    #[must_use]
+    pub fn with_columns(&self, columns: &Self, types: &Types) -> Option<Self> {
+        let mut found = Self {
+            parameters: self.parameters.clone(),
+            ..columns.clone()
+        };
+        if !found.unknown_types(types).is_empty() {
+            return None;
+        }
+        found.resolve(types);
+        (found.formats == self.formats).then_some(found)
+    }
+
     /// A copy with all values in the text format of their types, `bytea` in binary format.
     #[must_use]
     pub fn as_text(&self) -> Self {

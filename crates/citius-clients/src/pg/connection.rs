@@ -17,7 +17,7 @@ use citius_pg::{
 };
 use citius_reactor::Inbox;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -347,8 +347,8 @@ impl Session {
                 }
                 Err(_) if is_worth_a_look(statement.as_ref()) => self.backlog.push_front(call),
                 Err(error) => {
-                    if let Some((key, _)) = &statement
-                        && error.is_instance_of::<PyTypeError>(py)
+                    if let Some((key, known)) = &statement
+                        && is_of_other_types(py, &error, known)
                         && !call.get().was_stale_before()
                     {
                         // The types of its parameters may be others by now: it is prepared anew, once.
@@ -667,21 +667,33 @@ impl Session {
             Event::Notification(process, channel, payload) => {
                 heard.notifications.push((channel, payload, process));
             }
-            Event::Columns(columns) => self.compare(py, &columns),
+            Event::Columns(columns) => self.compare(py, &columns, heard),
             Event::Suspended => {}
         }
     }
 
-    /// What a statement without a name returns must be what its description says: values are read by that.
-    fn compare(&mut self, py: Python<'_>, columns: &Description) {
+    /// What a statement without a name returns is read as what comes before it says, where that can be read: it has been
+    /// executed.
+    fn compare(&mut self, py: Python<'_>, columns: &Description, heard: &Heard<'_>) {
         if let Some(Request::Execute(execution)) = self.requests.front_mut()
-            && let Some((key, statement)) = &execution.statement
+            && let Some((key, statement)) = &mut execution.statement
             && !statement.description.has_columns_of(columns)
         {
             if let Some(Prepared::Ready(known)) = self.statements.remove(key) {
                 self.server_bytes = self.server_bytes.saturating_sub(known.footprint);
             }
-            execution.error = Some(protocol_error(py, &Fault::ColumnsChanged));
+            // Those of cursors are read later, and compiled code has asked for other formats.
+            let is_plain = matches!(execution.call.get().work, Work::Statement(..));
+            let found = is_plain.then(|| statement.with_columns(columns, heard.pool.types()));
+            if let Some(found) = found.flatten() {
+                let found = Arc::new(found);
+                self.server_bytes += found.footprint;
+                self.statements
+                    .insert(*key, Prepared::Ready(Arc::clone(&found)));
+                *statement = found;
+            } else {
+                execution.error = Some(protocol_error(py, &Fault::ColumnsChanged));
+            }
         }
     }
 
@@ -807,6 +819,14 @@ fn refuse_stream(py: Python<'_>, sql: &str, change: Change) -> PyResult<()> {
         return Err(error_of(py, "refused", ("stream", false)));
     }
     Ok(())
+}
+
+/// Whether a parameter may not fit because the column has another type by now. What is too large for a number of the old one
+/// clients can send at will: that is worth another look from time to time.
+#[cold]
+fn is_of_other_types(py: Python<'_>, error: &PyErr, known: &Statement) -> bool {
+    error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyOverflowError>(py) && known.table.set_stale_if_old()
 }
 
 /// Whether parameters may not have fitted because a composite type was changed: the statement is described anew then.

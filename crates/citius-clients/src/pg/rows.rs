@@ -164,6 +164,29 @@ impl Statement {
         }
     }
 
+    /// What it is if a statement without a name returns other columns than it was described with; `None` if they cannot be
+    /// read.
+    #[cold]
+    pub(crate) fn with_columns(
+        &self,
+        columns: &Description,
+        table: Arc<TypeTable>,
+    ) -> Option<Self> {
+        let description = self.description.with_columns(columns, &table.types)?;
+        let origin = Origin {
+            name: self.name.clone(),
+            text_bytes: 0,
+            schema: self.schema,
+            names: self.names,
+        };
+        let found = Self::new(origin, description, table);
+        // Guards have looked at those composite types alone that were there before.
+        let is_guarded = found
+            .composites_of_columns()
+            .is_subset(&self.composites_of_columns());
+        is_guarded.then_some(found)
+    }
+
     /// The description by which compiled code has its rows.
     pub(crate) fn as_text(&self) -> &Description {
         self.as_text.get_or_init(|| self.description.as_text())
