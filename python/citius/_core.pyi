@@ -1141,6 +1141,8 @@ class PgTypes:
         as_text: bool,
     ) -> None:
         """Set how values of a type are converted."""
+    def forget(self) -> None:
+        """Forget what composite types are: one may have been changed."""
 
 def pg_reset_of(sql: str) -> tuple[str | None, bool]:
     """What undoes what the statements of a text leave of a session, and whether prepared statements end.

@@ -370,16 +370,34 @@ async def test_many_rows_behind_one_statement_of_a_cursor(engine: AsyncEngine) -
         await connection.rollback()
 
 
-@with_engine
-async def test_a_table_that_changes_under_a_statement(engine: AsyncEngine) -> None:
+@pytest.mark.parametrize("is_of_another", [False, True])
+def test_a_table_that_changes_under_a_statement(server: Server, is_of_another: bool) -> None:
+    async def main() -> None:
+        engine, other = engine_of(server), engine_of(server)
+        try:
+            async with engine.begin() as connection:
+                await connection.run_sync(Base.metadata.drop_all)
+                await connection.run_sync(Base.metadata.create_all)
+            await changes_under_a_statement(engine, other if is_of_another else engine)
+        finally:
+            await engine.dispose()
+            await other.dispose()
+
+    asyncio.run(main())
+
+
+async def changes_under_a_statement(engine: AsyncEngine, other: AsyncEngine) -> None:
     asked = sa.text("SELECT * FROM author")
-    async with engine.connect() as first, engine.connect() as second:
+    async with engine.connect() as first, other.connect() as second:
         await first.execute(sa.insert(Author), {"name": "one"})
         await first.commit()
         assert len((await first.execute(asked)).keys()) == 2
         await first.commit()
         await second.execute(sa.text("ALTER TABLE author ADD COLUMN age int"))
         await second.commit()
+        if other is engine:  # it knows
+            assert len((await first.execute(asked)).keys()) == 3
+            return
         with pytest.raises(NotSupportedError, match="cached plan"):
             await first.execute(asked)
         await first.rollback()

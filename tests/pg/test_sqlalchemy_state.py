@@ -258,3 +258,64 @@ def test_a_transaction_in_two_phases(own_server: Server) -> None:
         await engine.dispose()
 
     asyncio.run(main())
+
+
+REPLACED = {
+    "a field of a new type": [
+        "CREATE TYPE mood AS ENUM ('a')",
+        "ALTER TYPE pair ADD ATTRIBUTE c mood",
+        "UPDATE paired SET it.c = 'a'",
+    ],
+    "another type": [
+        "ALTER TABLE paired DROP it",
+        "DROP TYPE pair",
+        "CREATE TYPE pair AS (a int, b int, c text)",
+        "ALTER TABLE paired ADD it pair",
+        "UPDATE paired SET it = ROW(1, 2, 'a')",
+    ],
+    "a type of the column": [
+        "ALTER TABLE paired ALTER n TYPE text",
+        "ALTER TYPE pair ADD ATTRIBUTE c text",
+        "UPDATE paired SET it.c = 'a'",
+    ],
+}
+
+
+@pytest.mark.parametrize("commits", [False, True], ids=["one transaction", "two transactions"])
+@pytest.mark.parametrize("named", ["true", "false"], ids=["named", "nameless"])
+@pytest.mark.parametrize("change", REPLACED)
+def test_a_type_that_a_session_changes_itself(
+    server: Server, change: str, named: str, commits: bool
+) -> None:
+    """The next read failed, and in a transaction all of it."""
+    reads = "SELECT it FROM paired", "SELECT ARRAY[it] FROM paired", "SELECT n FROM paired"
+    number = "2" if change == "a type of the column" else 2
+
+    async def main() -> None:
+        engine = engine_of(server, query={"named_statements": named})
+        async with engine.connect() as connection:
+
+            async def have(*texts: str) -> None:
+                for text in texts:
+                    await connection.execute(sa.text(text))
+
+            await have(
+                "DROP TABLE IF EXISTS paired",
+                "DROP TYPE IF EXISTS pair, mood",
+                "CREATE TYPE pair AS (a int, b int)",
+                "CREATE TABLE paired (it pair, n int)",
+                "INSERT INTO paired VALUES (ROW(1, 2), 2)",
+            )
+            await connection.commit()
+            assert [await value(connection, read) for read in reads] == [(1, 2), [(1, 2)], 2]
+            await have(*REPLACED[change])
+            if commits:
+                await connection.commit()
+            new = (1, 2, "a")
+            assert [await value(connection, read) for read in reads] == [new, [new], number]
+            await connection.rollback()
+            found = (new, [new], number) if commits else ((1, 2), [(1, 2)], 2)
+            assert [await value(connection, read) for read in reads] == [*found]
+        await engine.dispose()
+
+    asyncio.run(main())

@@ -152,6 +152,11 @@ impl PgTypes {
         });
     }
 
+    /// Forgets what composite types are: one may have been changed.
+    fn forget(&self) {
+        self.table().set_stale();
+    }
+
     /// Sets how values of a type are converted. `as_text`: they come, and go, in the text format of the type.
     fn set_codec(
         &self,

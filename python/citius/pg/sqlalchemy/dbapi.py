@@ -153,6 +153,7 @@ class Connection(AdaptedConnection):
     __slots__ = (
         "_begin",
         "_entry",
+        "_has_changed_schema",
         "_is_begun",
         "_is_set_up",
         "_keeps_changes",
@@ -178,7 +179,7 @@ class Connection(AdaptedConnection):
         self.autocommit = False
         """Whether each statement is a transaction of its own."""
         self.readonly = self.deferrable = False
-        self._is_begun = False
+        self._is_begun = self._has_changed_schema = False
         self._begin: PgCall | None = None
         self._schema_version = dbapi.schema_version
         self._entry: ref[ConnectionPoolEntry] | None = None
@@ -232,6 +233,10 @@ class Connection(AdaptedConnection):
             is_failed = core.status == _FAILED
             # The server takes the COMMIT of a failed transaction for a ROLLBACK.
             self.wait(self._script("COMMIT"))
+            if self._has_changed_schema:
+                # What others have looked up meanwhile is as it was before.
+                self.change_schema()
+                self._has_changed_schema = False
             if is_failed:
                 raise errors.InternalError(
                     "a statement of the transaction has failed, so COMMIT has rolled it back: roll it back, "
@@ -240,6 +245,10 @@ class Connection(AdaptedConnection):
 
     def rollback(self) -> None:
         """End the transaction; whatever comes next comes after that."""
+        if self._has_changed_schema:
+            # What this session has looked up is undone.
+            self.change_schema()
+            self._has_changed_schema = False
         if self._is_in_transaction():
             self._is_begun = False
             try:
@@ -292,6 +301,12 @@ class Connection(AdaptedConnection):
         if self._schema_version != self.dbapi.schema_version:
             self._schema_version = self.dbapi.schema_version
             self.session.core.forget_statements()
+
+    def change_schema(self) -> None:
+        """Note that a statement of this session has changed a table or a type."""
+        self.dbapi.schema_version += 1
+        self.dbapi.types.forget()
+        self._has_changed_schema = True
 
     def begin(self) -> None:
         """Begin a transaction if there is none; it is sent with the statement that comes next."""
