@@ -19,7 +19,8 @@ from citius.serial import carry
 from citius.waiting import called_back, release_slot, wait_in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+    from contextvars import ContextVar
 
     from citius._core import Stream
 
@@ -106,8 +107,26 @@ class EventIterator:
     """What is left of them: an ``Event`` each, or the data of one."""
 
 
-async def pump_async(stream: Stream, iterator: AsyncIterator[bytes | str] | Fed) -> None:
-    """Send what ``iterator`` yields; runs as a task, which the extension cancels when the client is gone."""
+def pump_async(
+    stream: Stream, iterator: AsyncIterator[bytes | str] | Fed
+) -> Coroutine[Any, Any, None]:
+    """Send what ``iterator`` yields; runs as a task, which the extension cancels when the client is gone.
+
+    Where middleware and dependencies were called without one, it is in another context than they: what they
+    have set there goes with it.
+    """
+    context = copy_context()
+    return _pump_async(stream, iterator, [*context.items()] if len(context) else ())
+
+
+async def _pump_async(
+    stream: Stream,
+    iterator: AsyncIterator[bytes | str] | Fed,
+    variables: Iterable[tuple[ContextVar[Any], Any]],
+) -> None:
+    for variable, value in variables:
+        if variable.get(None) is not value:
+            variable.set(value)
     try:
         if isinstance(iterator, Fed):
             await iterator.feed(stream)
