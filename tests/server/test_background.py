@@ -219,6 +219,37 @@ class Awaited:
         self._done.append("awaited")
 
 
+def test_calls_in_threads_have_the_context_of_their_request() -> None:
+    """They had the defaults of its variables, unlike those on the loop."""
+    app, done = App(), list[str]()
+
+    def work(name: str) -> None:
+        done.append(f"{name} {VARIABLE.get()}")
+        VARIABLE.set("of another call")
+
+    def set_variable(name: str) -> None:
+        VARIABLE.set(name)
+
+    def asked(name: str, request: Request) -> None:
+        for _ in range(2):
+            defer(request, work, name)
+        VARIABLE.set("later")
+
+    @app.get("/async/{name}", dependencies=[Depends(set_variable)])
+    async def asked_by_coroutine(name: str, request: Request) -> None:
+        asked(name, request)
+
+    app.get("/def/{name}", dependencies=[Depends(set_variable)])(asked)
+    app.get("/blocking/{name}", dependencies=[Depends(set_variable)], blocking=True)(asked)
+    names = ["ann", "bob"]
+    with Client(app) as client:
+        for kind in ("async", "def", "blocking"):
+            for name in names:
+                assert client.get(f"/{kind}/{name}").status_code == 204
+        wait_for(lambda: len(done) == 12, "the work")
+    assert sorted(done) == sorted(f"{name} {name}" for name in names * 6)
+
+
 @pytest.mark.parametrize("is_set", [False, True])
 def test_calls_at_the_end_of_a_turn_are_as_those_of_tasks(
     is_set: bool, logged: list[logging.LogRecord]

@@ -74,8 +74,8 @@ def defer(
     plain: Any = function
     if type(plain) is not FunctionType or plain.__defaults__ or plain.__kwdefaults__:
         refuse_unread_markers(function, args, keywords)
-    call = partial(function, *args, **keywords)
     loop = _check_loop(function)
+    call = (partial if loop is not None else _InContext)(function, *args, **keywords)
     of_request = held.get(id(request)) if held else None
     if of_request is not None:
         return of_request.append((function, call))
@@ -87,6 +87,16 @@ def defer(
         is_held = request._hold_deferred(deferred, call, loop, room)
     if not is_held:
         deferred.add(request, call, loop)
+
+
+class _InContext(partial[Any]):
+    """A call in a thread, with the context variables that there were where it was deferred."""
+
+    def __init__(self, *_args: Any, **_keywords: Any) -> None:
+        self._context = copy_context()
+
+    def __call__(self) -> Any:
+        return self._context.run(super().__call__)
 
 
 def defer_all(
