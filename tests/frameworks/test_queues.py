@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
 import pytest
 import servers
+from citius.redis import Redis as NativeRedis
 from engines_rig import Engine, Redis
 from guide import program
 from rig import wait_for
@@ -126,6 +128,20 @@ def status(client: httpx.Client, where: str) -> dict[str, str]:
     return {"status": "done"} if reply.status_code == 303 else reply.json()
 
 
+@contextmanager
+def told_on_timeout(worker: Worker, redis: Redis) -> Iterator[None]:
+    """What the queue and its worker know of a call without a response: whose mistake it is."""
+    try:
+        yield
+    except httpx.TimeoutException:
+        log = (worker.directory / "log").read_text()
+        with NativeRedis(redis.url).sync as found:
+            known = {key: found.type(key) for key in found.keys("*")}
+            lengths = [found.execute("LLEN", "celery"), found.execute("HLEN", "unacked")]
+            states = [found.get(key) for key in known if b"task-meta" in key]
+        raise AssertionError(f"{known}\n{lengths}\n{states}\n{log}") from None
+
+
 def test_jobs_and_calls(kind: str, service: Running, redis: Redis, tmp_path: Path) -> None:
     with httpx.Client(base_url=service.url, timeout=30) as client:
         assert client.post("/jobs", params={"below": "many"}).status_code == 422
@@ -147,7 +163,7 @@ def test_jobs_and_calls(kind: str, service: Running, redis: Redis, tmp_path: Pat
             assert client.get(where).headers["location"] == f"{where}/result"
             assert client.get(f"{where}/result").text == "168"
             # Handlers that wait for the queue.
-            with ThreadPoolExecutor(20) as pool:
+            with ThreadPoolExecutor(20) as pool, told_on_timeout(worker, redis):
                 replies = list(pool.map(client.get, ["/primes/1000"] * 40))
             assert {one.text for one in replies} == {"168"}, other.log
     finally:
