@@ -1783,7 +1783,7 @@ def direct_forward(
     deadlines: tuple[float | None, float | None, float | None, float | None, float | None],
     limit: ForwardLimit,
     to_python: Callable[
-        [Request, int, Any, ClientOperation | None, ForwardSlot | None],
+        [Request, int, Any, ClientOperation | None, ForwardSlot | None, int],
         Coroutine[Any, Any, Response],
     ],
 ) -> DirectForward:
@@ -1796,7 +1796,8 @@ def direct_forward(
         deadlines: Seconds for connecting, reading, writing, waiting for a connection, and in all.
         limit: How many are passed on at a time.
         to_python: Goes on with a request, by an error or a reply of the server at a place; counts the call
-            by its operation, and gives back the slot that it has.
+            by its operation, and gives back the slot that it has. The last argument: how often the circuit
+            breaker had opened or closed when it was sent.
     """
 
 @final
