@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from citius.cluster.engines import EngineAway, cancel, without_credentials
+from citius.cluster.engines import EngineAway, EngineRefused, cancel, without_credentials
 from citius.cluster.patience import Patience
 from citius.cluster.redisclient import NoScript, Refusal
 from citius.errors import ConfigError
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_S: Final = 2.0
 """How long connecting, and a pipeline, may take. Origin: ten times a round trip of 200 ms."""
+
+_PORTION: Final = 500
+"""Keys that are deleted at once where all that match a pattern are."""
 
 _QUEUE_MAX: Final = 100_000
 """Messages that wait for the log's next turn. Exceeded: the log reads what it has missed from the stream."""
@@ -147,6 +150,30 @@ class OwnRedis:
             said = without_credentials(f"{type(error).__name__}: {error}")
             raise EngineAway(f"redis: {said}") from None
 
+    async def delete_all(self, pattern: str) -> None:
+        """Delete the keys that match a pattern, on all nodes of a cluster.
+
+        Raises:
+            EngineAway: It has failed; some may be gone.
+        """
+        await self.connect()
+        names: list[bytes] = []
+        try:
+            async for name in self.client.scan(match=pattern, count=_PORTION):
+                names.append(name)
+                if len(names) == _PORTION:
+                    await self._delete(names)
+        except (RedisError, OSError) as error:
+            raise EngineAway(f"redis: {without_credentials(error)}") from None
+        await self._delete(names)
+
+    async def _delete(self, names: list[bytes]) -> None:
+        # One command for each: they may be on several nodes.
+        for reply in await self.pipeline([["UNLINK", name] for name in names]):
+            if isinstance(reply, Refusal):
+                raise EngineRefused(str(reply))
+        names.clear()
+
     # --- what a store of sessions calls ---------------------------------------------------------------
 
     async def get(self, key: str) -> bytes | None:
@@ -240,6 +267,10 @@ class RedisByLoop:
     async def delete(self, key: str) -> object:
         """Delete a key."""
         return await self.here().delete(key)
+
+    async def delete_all(self, pattern: str) -> None:
+        """Delete the keys that match a pattern."""
+        await self.here().delete_all(pattern)
 
     async def close(self) -> None:
         """Close the connections of the running loop; those of a reactor's loop end with the reactor."""

@@ -27,7 +27,6 @@ from citius.cluster.redisclient import Refusal, Script, command
 from citius.http.gateway.entries import Entry, value_sent
 from citius.http.gateway.stores import CHANGED_MAX, COLLAPSED_S, VARIANTS_MAX, Found, Mark
 from citius.observability.logging import warning
-from citius.redis.errors import RedisError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,8 +45,6 @@ _KEPT_S_MAX: Final = 7 * 24 * 3600.0
 _LOOK_S: Final = 0.005
 """How often another process's claim is looked at; the pause doubles."""
 _LOOK_S_MAX: Final = 0.1
-_PORTION: Final = 500
-"""How many keys are dropped at once where all are."""
 
 _KEEP: Final = """
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
@@ -206,26 +203,12 @@ class RedisResponses:
         Raises:
             Away: Redis has not done it.
         """
-        client: OwnRedis = (
-            self._client.here() if isinstance(self._client, RedisByLoop) else self._client
-        )
         pattern = "".join(f"\\{one}" if one in "*?[]^\\" else one for one in self._prefix) + "{*}"
         try:
-            await client.connect()
             for suffix in (":changed", ""):
-                names: list[bytes] = []
-                async for name in client.client.scan(match=pattern + suffix, count=_PORTION):
-                    names.append(name)
-                    if len(names) == _PORTION:
-                        await self._drop(names)
-                await self._drop(names)
-        except (EngineAway, RedisError, OSError) as error:
+                await self._client.delete_all(pattern + suffix)
+        except EngineAway as error:
             raise Away from error
-
-    async def _drop(self, names: list[bytes]) -> None:
-        # One command for each: keys of several URLs may be on several nodes.
-        await self._all([["UNLINK", name] for name in names])
-        names.clear()
 
     async def claim(self, key: Key) -> bytes | None:
         """Try to be the one that asks for a URL."""
