@@ -152,6 +152,53 @@ def test_refused(
         serve(app)
 
 
+def below_a_parameter(app: App, files: Path) -> None:
+    app.mount("/x/{number}", with_files("/files", files))
+
+
+@pytest.mark.parametrize("serve", [by_client, by_server])
+@pytest.mark.parametrize("with_middleware", [False, True])
+def test_files_below_a_parameter(
+    with_middleware: bool, serve: Callable[[App], None], files: Path
+) -> None:
+    """No request got them: the prefix was compared as it is written."""
+    app = App()
+    if with_middleware:
+        app.middleware(SecurityHeaders())
+    below_a_parameter(app, files)
+    with pytest.raises(ConfigError, match=r"static /x/{number}/files .*without parameters"):
+        serve(app)
+
+
+DESCRIBED: list[tuple[str, dict[str, Any], str]] = [
+    ("/x/{name}", {}, "without parameters"),
+    ("/x%20y", {}, "escapes"),
+    ("/x/../y", {}, "dot segments"),
+    ("/x?y", {}, "a query"),
+    ("/x/", {}, r"ends without one, got '/x/' \(.*test_static_checks.py:\d+"),
+    ("/x", {"index": "../secret"}, "index '../secret' is not the name of a file"),
+    ("/x", {"index": ""}, "index '' is not the name of a file"),
+    ("/x", {"cache_control": "a\r\nb: c"}, "cache_control= has a control character"),
+]
+
+
+@pytest.mark.parametrize(("prefix", "options", "said"), DESCRIBED)
+def test_what_a_mount_is_described_by(
+    prefix: str, options: dict[str, Any], said: str, files: Path
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        App().static(prefix, files, **options)
+
+
+def test_prefixes_that_are_paths(files: Path) -> None:
+    app = App()
+    for prefix in ("/with space", "/ünder", "/.well-known", "/a..b", "/~me"):
+        app.static(prefix, files)
+    with Client(app) as client:
+        for prefix in ("/with%20space", "/%C3%BCnder", "/.well-known", "/a..b", "/~me"):
+            assert client.get(f"{prefix}/file.txt").text == "of the mount"
+
+
 BELOW: list[tuple[Callable[[App], object], str]] = [
     (lambda app: app.get("/x/route")(lambda: "route"), "GET requests of /x/route for .*lambda"),
     (lambda app: app.post("/x")(lambda: "route"), "POST requests of /x for .*lambda"),

@@ -17,6 +17,7 @@ from citius.web.responses.files import file_response
 from citius.web.responses.shortcuts import redirect
 from citius.web.routing.declared_routes import Route
 from citius.web.routing.static_checks import (
+    check_mount,
     describe_missing,
     refuse_missing,
     refuse_two_of_a_prefix,
@@ -63,8 +64,9 @@ class Mount:
         prefix = self.prefix
         if prefix and (not prefix.startswith("/") or prefix.endswith("/") or "//" in prefix):
             raise ConfigError(
-                f"a static prefix begins with a slash and ends without one, got {prefix!r}"
+                f"a static prefix begins with a slash and ends without one, got {prefix!r} ({self.where})"
             )
+        check_mount(self)
         if self.fallback is None:
             return
         parts = self.fallback.split("/")

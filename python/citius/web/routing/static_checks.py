@@ -7,7 +7,7 @@ One check for all that serve an application: ``citius serve``, the test client, 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from citius.errors import ConfigError
 from citius.web.routing.declared_routes import shape_of
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from citius.web.routing.endpoint import Endpoint
     from citius.web.routing.mounted import Member
     from citius.web.routing.static import Mount
+
+
+_NOT_IN_PATHS: Final = frozenset("{}?#%")
+_DOTS: Final = frozenset({".", ".."})
 
 
 def check_static_mounts(members: Iterable[Member], endpoints: Sequence[Endpoint]) -> None:
@@ -44,6 +48,32 @@ def check_static_mounts(members: Iterable[Member], endpoints: Sequence[Endpoint]
                     f"{what} of {endpoint.pattern} for {endpoint.where} never come there: the files of "
                     f"{mount.prefix} ({mount.where}) take them; give one of them another path"
                 )
+
+
+def check_mount(mount: Mount) -> None:
+    """Check what a mount is described by.
+
+    Raises:
+        ConfigError: No request has the prefix, or responses cannot have the file or the field.
+    """
+    segments = mount.prefix.split("/")
+    # Prefixes are compared with decoded paths, in which there are no dot segments.
+    if not _NOT_IN_PATHS.isdisjoint(mount.prefix) or not _DOTS.isdisjoint(segments):
+        raise ConfigError(
+            f"static {mount.prefix} ({mount.where}): a prefix, with those of what it is mounted in, is "
+            "the path as it is shown, without parameters, escapes, dot segments and a query"
+        )
+    if mount.index is not None and (
+        "/" in mount.index or "\0" in mount.index or mount.index in ("", ".", "..")
+    ):
+        raise ConfigError(
+            f"static {mount.prefix or '/'} ({mount.where}): index {mount.index!r} is not the name of a file"
+        )
+    if mount.cache_control is not None and not mount.cache_control.isprintable():
+        raise ConfigError(
+            f"static {mount.prefix or '/'} ({mount.where}): cache_control= has a control character, "
+            f"{mount.cache_control!r}"
+        )
 
 
 def refuse_two_of_a_prefix(mounts: Iterable[Mount]) -> None:
