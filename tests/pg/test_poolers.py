@@ -150,13 +150,11 @@ async def test_statements_without_names(pool) -> None:
     for _ in range(3):
         assert await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1) == [(1,)]
     assert await pool.fetch_value("SELECT count(*) FROM pg_prepared_statements") == 0
-    # As many columns, of another type; and more columns.
+    # As many columns, of another type, which is read as that; and more columns.
     await pool.execute("ALTER TABLE nameless ALTER a TYPE bigint")
-    with pytest.raises(pg.ProtocolError, match="have changed"):
-        await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1)
     assert await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1) == [(1,)]
     await pool.execute("ALTER TABLE nameless ADD b text")
-    with pytest.raises(pg.ProtocolError):
+    with pytest.raises(pg.ProtocolError, match="have changed"):
         await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1)
     assert await pool.fetch("SELECT * FROM nameless WHERE a = $1", 1)
     # More than there are formats for: the server says so, and the statement is sent anew.
