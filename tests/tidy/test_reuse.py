@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [ROOT / "crates" / crate / "src" for crate in ("citius-base", "citius-clients", "citius-py")]
+SOURCES = [
+    ROOT / "crates" / crate / "src" for crate in ("citius-base", "citius-clients", "citius-py")
+]
 REUSE = ROOT / "crates/citius-base/src/reuse"
 
 

@@ -356,8 +356,7 @@ impl Call {
             }
             Ok((environ, callables)) => {
                 let shared = Arc::clone(&callables.shared);
-                let writer: Arc<Self> = Arc::clone(self);
-                shared.set_late(Some(writer));
+                shared.set_late(Some(Arc::<Self>::clone(self)));
                 let result = gateway
                     .app
                     .bind(py)
