@@ -56,7 +56,7 @@ async def lose_all(pool: pg.Pool, n: int) -> None:
 def test_a_silent_host_is_asked_once(server: Server, deaf: Silent) -> None:
     dsn = (
         f"host=127.0.0.1,{server.directory} port={deaf.port},{server.port} user={server.user} "
-        "dbname=postgres sslmode=disable connect_timeout=0.3"
+        "dbname=postgres sslmode=disable connect_timeout=3"
     )
 
     async def main() -> None:
@@ -75,7 +75,7 @@ def test_a_silent_host_is_asked_when_no_other_is_what_is_wanted(
 ) -> None:
     dsn = (
         f"host=127.0.0.1,{server.directory} port={deaf.port},{server.port} user={server.user} "
-        "dbname=postgres sslmode=disable connect_timeout=0.3 target_session_attrs=standby"
+        "dbname=postgres sslmode=disable connect_timeout=3 target_session_attrs=standby"
     )
 
     async def main() -> None:
