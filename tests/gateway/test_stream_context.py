@@ -81,3 +81,18 @@ def test_variables_of_the_request(how: Any) -> None:
             for name in ("ann", "bob", None):
                 answer = client.get(path, params={"user": name} if name else None)
                 assert (name or "nobody") in answer.text, path
+
+
+def test_none_is_a_value() -> None:
+    app = App()
+    tenant: ContextVar[str | None] = ContextVar("tenant", default="all")
+
+    def of_nobody() -> None:
+        tenant.set(None)
+
+    @app.get("/", dependencies=[Depends(of_nobody)])
+    async def pieces() -> AsyncIterator[bytes]:
+        yield repr(tenant.get()).encode()
+
+    with Client(app) as client:
+        assert client.get("/").text == "None"

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from citius._core import Stream
 
 
+_UNSET: Any = object()
+
+
 class Driven:
     """An iterator that sends itself from where it may wait."""
 
@@ -125,7 +128,7 @@ async def _pump_async(
     variables: Iterable[tuple[ContextVar[Any], Any]],
 ) -> None:
     for variable, value in variables:
-        if variable.get(None) is not value:
+        if variable.get(_UNSET) is not value:
             variable.set(value)
     try:
         if isinstance(iterator, Fed):
