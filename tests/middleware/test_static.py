@@ -97,11 +97,16 @@ def test_a_missing_directory(tmp_path: Path) -> None:
 
 
 def test_without_middleware_nothing_changes(site: Path) -> None:
+    """All below the prefix is the extension's; a route there would never be called."""
+    app = App()
+    app.static("/assets", site)
+    with Client(app) as client:
+        assert client.get("/assets/data.txt").text == "0123456789"
     app = App()
     app.static("/assets", site)
     app.get("/assets/data.txt")(lambda request: "the route")
-    with Client(app) as client:
-        assert client.get("/assets/data.txt").text == "0123456789"
+    with pytest.raises(ConfigError, match="/assets/data.txt .* never come there"):
+        Client(app)
 
 
 def test_files_of_a_mounted_application_pass_its_middleware(site: Path) -> None:
