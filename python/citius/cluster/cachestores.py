@@ -7,8 +7,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from citius.cluster.engines import EngineRefused
-from citius.cluster.redisclient import Refusal, Script, command
+from citius.cluster.redisclient import Script, checked, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -228,11 +227,7 @@ class RedisCache:
         await self._all([["SET", *version], ["DEL", self._key("value", key)]])
 
     async def _all(self, calls: list[list[Argument]]) -> list[object]:
-        replies: list[object] = await self._client.pipeline(calls)
-        for reply in replies:
-            if isinstance(reply, Refusal):
-                raise EngineRefused(str(reply))
-        return replies
+        return checked(await self._client.pipeline(calls))
 
     async def invalidate(self, tags: Sequence[str]) -> None:
         """Give tags other versions."""

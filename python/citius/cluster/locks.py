@@ -19,9 +19,8 @@ import time
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from citius.cluster.engines import EngineRefused
 from citius.cluster.outage import Asker, Away, give_back
-from citius.cluster.redisclient import Refusal, Script
+from citius.cluster.redisclient import Script, checked
 from citius.errors import ServiceUnavailable
 from citius.unknown_options import check_value
 
@@ -304,9 +303,7 @@ class RedisLocks:
     async def _call(
         self, script: Script, keys: list[Argument], arguments: list[Argument]
     ) -> object:
-        (reply,) = await script.replies(self._client, [script.call(keys, arguments)])
-        if isinstance(reply, Refusal):
-            raise EngineRefused(str(reply))
+        (reply,) = checked(await script.replies(self._client, [script.call(keys, arguments)]))
         return reply
 
     def _key(self, kind: str, name: str) -> str:

@@ -13,9 +13,9 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from citius.cluster.engines import EngineAway, EngineRefused, cancel, without_credentials
+from citius.cluster.engines import EngineAway, cancel, without_credentials
 from citius.cluster.patience import Patience
-from citius.cluster.redisclient import NoScript, Refusal
+from citius.cluster.redisclient import NoScript, Refusal, checked
 from citius.errors import ConfigError
 from citius.process import reactors
 from citius.redis.client import Redis
@@ -169,9 +169,7 @@ class OwnRedis:
 
     async def _delete(self, names: list[bytes]) -> None:
         # One command for each: they may be on several nodes.
-        for reply in await self.pipeline([["UNLINK", name] for name in names]):
-            if isinstance(reply, Refusal):
-                raise EngineRefused(str(reply))
+        checked(await self.pipeline([["UNLINK", name] for name in names]))
         names.clear()
 
     # --- what a store of sessions calls ---------------------------------------------------------------

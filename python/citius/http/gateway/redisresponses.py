@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from citius.cluster.engines import EngineAway, EngineRefused
+from citius.cluster.engines import EngineAway
 from citius.cluster.outage import RETRY_S, Asker, Away, give_back
 from citius.cluster.ownredis import OwnRedis, RedisByLoop
-from citius.cluster.redisclient import Refusal, Script, command
+from citius.cluster.redisclient import Script, checked, command
 from citius.http.gateway.entries import Entry, value_sent
 from citius.http.gateway.stores import CHANGED_MAX, COLLAPSED_S, VARIANTS_MAX, Found, Mark
 from citius.observability.logging import warning
@@ -248,17 +248,10 @@ class RedisResponses:
         return task
 
     async def _all(self, calls: list[list[Argument]]) -> list[Any]:
-        return _accepted(await self._client.pipeline(calls))
+        return checked(await self._client.pipeline(calls))
 
     async def _scripted(self, script: Script, call: list[Argument]) -> None:
-        _accepted(await script.replies(self._client, [call]))
-
-
-def _accepted(replies: list[Any]) -> list[Any]:
-    for reply in replies:
-        if isinstance(reply, Refusal):
-            raise EngineRefused(str(reply))
-    return replies
+        checked(await script.replies(self._client, [call]))
 
 
 def _variant(varies: Varies) -> str:
