@@ -261,18 +261,29 @@ def check_value(what: str, name: str, value: object, annotation: str) -> None:
     Raises:
         ConfigError: The message has the caller's file and line.
     """
-    if mistake := option_values.mistake(name, value, option_values.kinds_of(name, annotation)):
+    kinds, fitting = _read_once(name, annotation)
+    if not _is_fitting(value, fitting):
+        _refuse_mistake(what, name, value, kinds)
+
+
+def _read(name: str, annotation: object) -> tuple[list[option_values.Kind], frozenset[type]]:
+    kinds = option_values.kinds_of(name, annotation)
+    return kinds, option_values.fitting_types(kinds)
+
+
+_read_once = functools.cache(_read)
+
+
+def _is_fitting(value: object, fitting: frozenset[type]) -> bool:
+    """Whether the type of a value alone says that it fits: most values are of one of these types."""
+    number: Any = value
+    of: type = type(value)
+    return of in fitting and ((of is not int and of is not float) or number > 0)
+
+
+def _refuse_mistake(what: str, name: str, value: object, kinds: list[option_values.Kind]) -> None:
+    if mistake := option_values.mistake(name, value, kinds):
         raise ConfigError(f"{what} ({caller()}): {mistake}")
-
-
-def checked_seconds(what: str, name: str, value: float) -> float:
-    """Seconds that are given at a call.
-
-    Raises:
-        ConfigError: They are no number, NaN, or negative; the message has the caller's file and line.
-    """
-    check_value(what, name, value, "float")
-    return value
 
 
 def known_options(cls: _ClassT) -> _ClassT:
@@ -354,16 +365,9 @@ class _Values:
         known = self._known
         for name, value in given:
             kinds, fitting = known.get(name) or self._read(name)
-            if not kinds:
-                continue
-            number: Any = value
-            of: type = type(value)
-            if of in fitting and ((of is not int and of is not float) or number > 0):
-                continue
-            if mistake := option_values.mistake(name, value, kinds):
-                raise ConfigError(f"{what} ({caller()}): {mistake}")
+            if kinds and not _is_fitting(value, fitting):
+                _refuse_mistake(what, name, value, kinds)
 
     def _read(self, name: str) -> tuple[list[option_values.Kind], frozenset[type]]:
-        kinds = option_values.kinds_of(name, self._annotations.get(name))
-        self._known[name] = found = kinds, option_values.fitting_types(kinds)
+        self._known[name] = found = _read(name, self._annotations.get(name))
         return found

@@ -27,7 +27,7 @@ from citius.pg.listening import Listener
 from citius.pg.transactions import Transaction, refuse_reset_behind_pooler
 from citius.pg.types import set_codecs
 from citius.process import reactors
-from citius.unknown_options import checked_seconds, known_options
+from citius.unknown_options import check_value, known_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
@@ -201,17 +201,16 @@ class Pool(Statements):
         core = self._core
         if core is None:
             return
-        loop = asyncio.get_running_loop()
-        until = loop.time() + checked_seconds("pool.close", "wait_s", wait_s)
+        check_value("pool.close", "wait_s", wait_s, "float")
+        now = asyncio.get_running_loop().time
+        until = now() + wait_s
         reactors.unshare(self)
         self.is_ending = True
         if self._heartbeat is not None:
             self._heartbeat.end()
         core.stop_queueing()
         try:
-            while loop.time() < until and any(
-                session.core.load or session.core.status for session in self._sessions
-            ):
+            while now() < until and any(one.core.load or one.core.status for one in self._sessions):
                 await asyncio.sleep(0.01)
             for task in list(self._tasks):
                 task.cancel()

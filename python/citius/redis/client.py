@@ -29,7 +29,7 @@ from citius.redis.sessions import Acquiring
 from citius.redis.subscriptions import Subscriber, Subscription
 from citius.redis.transactions import Transaction
 from citius.serial import is_serial
-from citius.unknown_options import checked_seconds, known_options
+from citius.unknown_options import check_value, known_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -327,7 +327,7 @@ class Redis(Commands[_Data], Generic[_Data]):
 
     async def _end(self, wait_s: float) -> None:
         """Close, on the home's thread."""
-        wait_s = checked_seconds("redis.close", "wait_s", wait_s)
+        check_value("redis.close", "wait_s", wait_s, "float")
         core, home, connections = self._core, self._home, self._connections
         if core is None or home is None or connections is None:
             return

@@ -21,7 +21,7 @@ from citius.sqlite.errors import PoolClosed, SqliteError, statement_error
 from citius.sqlite.methods import Methods, script
 from citius.sqlite.sessions import KEPT_MAX, Session
 from citius.sqlite.transactions import Transaction, check_isolation
-from citius.unknown_options import check_value, checked_seconds, known_options
+from citius.unknown_options import check_value, known_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -135,7 +135,7 @@ class Pool(Statements):
 
         A caller that is cancelled waits no more, nor do statements; the connections are closed all the same.
         """
-        wait_s = checked_seconds("pool.close", "wait_s", wait_s)
+        check_value("pool.close", "wait_s", wait_s, "float")
         self._leave_to_parent()
         engine = self._engine
         if engine is not None:
