@@ -233,10 +233,8 @@ class Connection(AdaptedConnection):
             is_failed = core.status == _FAILED
             # The server takes the COMMIT of a failed transaction for a ROLLBACK.
             self.wait(self._script("COMMIT"))
-            if self._has_changed_schema:
-                # What others have looked up meanwhile is as it was before.
-                self.change_schema()
-                self._has_changed_schema = False
+            # What others have looked up meanwhile is as it was before.
+            self._end_schema_change()
             if is_failed:
                 raise errors.InternalError(
                     "a statement of the transaction has failed, so COMMIT has rolled it back: roll it back, "
@@ -245,10 +243,8 @@ class Connection(AdaptedConnection):
 
     def rollback(self) -> None:
         """End the transaction; whatever comes next comes after that."""
-        if self._has_changed_schema:
-            # What this session has looked up is undone.
-            self.change_schema()
-            self._has_changed_schema = False
+        # What this session has looked up is undone.
+        self._end_schema_change()
         if self._is_in_transaction():
             self._is_begun = False
             try:
@@ -307,6 +303,12 @@ class Connection(AdaptedConnection):
         self.dbapi.schema_version += 1
         self.dbapi.types.forget()
         self._has_changed_schema = True
+
+    def _end_schema_change(self) -> None:
+        """Note it once more at the end of the transaction that has made it."""
+        if self._has_changed_schema:
+            self.change_schema()
+            self._has_changed_schema = False
 
     def begin(self) -> None:
         """Begin a transaction if there is none; it is sent with the statement that comes next."""

@@ -29,23 +29,15 @@ _OF_SCHEMA = "ALTER", "CREATE", "DROP"
 class _ExecutionContext(PGExecutionContext):
     def pre_exec(self) -> None:
         connection: Any = self._dbapi_connection.dbapi_connection
-        if self._changes_schema:
-            connection.dbapi.schema_version += 1
         connection.follow_schema()
 
     def post_exec(self) -> None:
         super().post_exec()
-        if self._changes_schema:
+        # Texts are what an application has written itself, as migrations do.
+        is_text = self.compiled is None or self.is_text
+        if self.isddl or (is_text and self.statement.lstrip()[:6].upper().startswith(_OF_SCHEMA)):
             connection: Any = self._dbapi_connection.dbapi_connection
             connection.change_schema()
-
-    @property
-    def _changes_schema(self) -> bool:
-        if self.isddl:
-            return True
-        # What an application has written itself, as migrations do.
-        is_text = self.compiled is None or self.is_text
-        return is_text and self.statement.lstrip()[:6].upper().startswith(_OF_SCHEMA)
 
     def create_server_side_cursor(self) -> Any:
         return self._dbapi_connection.cursor(server_side=True)
