@@ -16,7 +16,7 @@
 )]
 #![allow(
     clippy::missing_errors_doc,
-    reason = "a `PyErr` is what Python has raised, or is to raise; where it is something else, it is said"
+    reason = "a `PyErr` is an exception that Python code has raised or that the caller raises; other errors are documented"
 )]
 
 use citius_http::FAST_PATHS;
