@@ -31,7 +31,7 @@ def log_notice(notice: ServerError) -> None:
     log(f"PostgreSQL: {notice.severity}: {notice}")
 
 
-class Session(Carried[PgConnection]):
+class Session(Carried[PgConnection, LoopHome]):
     """A connection to the server, whose socket is there."""
 
     def __init__(

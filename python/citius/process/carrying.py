@@ -51,9 +51,10 @@ class Home(Protocol):
 
 
 _Core = TypeVar("_Core", bound=Core)
+_Home = TypeVar("_Home", bound=Home)
 
 
-class Carried(Generic[_Core]):
+class Carried(Generic[_Core, _Home]):
     """A connection whose socket is there. All methods are called on its home's thread.
 
     A subclass makes ``core``. The home carries the bytes until ``_follow`` is called, and again whenever no
@@ -64,8 +65,8 @@ class Carried(Generic[_Core]):
     """Why the connection has ended when nothing more comes."""
     core: _Core
 
-    def __init__(self, home: Home, made: socket.socket) -> None:
-        self._watcher = home
+    def __init__(self, home: _Home, made: socket.socket) -> None:
+        self._home = home
         self._socket: socket.socket | None = made
         self._reactor: Reactor | None = None
         self._unsent = b""
@@ -112,7 +113,7 @@ class Carried(Generic[_Core]):
 
     def _attach(self, reactor: Reactor, made: socket.socket) -> bool:
         """Have ``reactor`` carry the bytes; whether it could have its copy of the descriptor."""
-        self._watcher.watch(made, None, None)
+        self._home.watch(made, None, None)
         self._watches = (False, False)
         try:
             self.core.attach(reactor, made.fileno())
@@ -122,7 +123,7 @@ class Carried(Generic[_Core]):
         return True
 
     def _release(self) -> socket.socket | None:
-        """Have nobody carry the bytes any more, and return the socket, which is the caller's to close."""
+        """Stop reading and sending, and return the socket, which the caller closes."""
         reactors.unfollow(self._move)
         made, self._socket = self._socket, None
         if made is None:
@@ -131,7 +132,7 @@ class Carried(Generic[_Core]):
         if before is not None:
             self.core.detach(before, _nothing)
         else:
-            self._watcher.watch(made, None, None)
+            self._home.watch(made, None, None)
         return made
 
     def _watch(self) -> None:
@@ -142,7 +143,7 @@ class Carried(Generic[_Core]):
         if watches != self._watches:
             self._watches = watches
             reads, writes = watches
-            self._watcher.watch(
+            self._home.watch(
                 self._socket, self._read if reads else None, self._flush if writes else None
             )
 
@@ -158,8 +159,13 @@ class Carried(Generic[_Core]):
             return self.core.end(error.strerror or str(error))
         if data:
             self.core.receive(data)
+            self._watch()
         else:
-            self.core.end(self.closed_by_peer)
+            self._read_end()
+
+    def _read_end(self) -> None:
+        """Tell the core that the peer sends no more."""
+        self.core.end(self.closed_by_peer)
 
     def _flush(self) -> None:
         """Send what was left and what there is now; the home waits for the socket where it is full."""

@@ -33,7 +33,7 @@ class Server:
     """``master`` or ``replica``."""
 
 
-class Link(Carried[RedisConnection]):
+class Link(Carried[RedisConnection, "Home"]):
     """A connection whose socket is there; opened, it has logged in."""
 
     closed_by_peer = "the server has closed it"
@@ -54,7 +54,6 @@ class Link(Carried[RedisConnection]):
         on_refused: Callable[[BaseException], object] | None = None,
     ) -> None:
         super().__init__(home, made)
-        self._home = home
         self._opened: Promise[Server] = Promise(home)
         self._on_closed, self._on_push, self._on_refused = on_closed, on_push, on_refused
         self.address: Address = target.addresses[0]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from citius.process.homes import HubHome, LoopHome
 
 
-class Link(Carried[HttpConnection]):
+class Link(Carried[HttpConnection, "LoopHome | HubHome"]):
     """A connection whose socket is there."""
 
     def __init__(
@@ -32,7 +32,7 @@ class Link(Carried[HttpConnection]):
         remote: str,
     ) -> None:
         super().__init__(home, made)
-        self._home, self._links = home, links
+        self._links = links
         self._has_heard_all = self._has_ended = False
         self._is_secured = tls is not None
         self._cancel: Callable[[], object] | None = None
@@ -107,24 +107,13 @@ class Link(Carried[HttpConnection]):
     def _wake(self) -> None:
         self._home.run(self._flush)
 
-    def _read(self) -> None:
-        if self._socket is None:
-            return
-        try:
-            data = self._socket.recv(READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            return self.core.end(error.strerror or str(error))
-        if data:
-            self.core.receive(data)
-            self._watch()
-        elif not self._has_ended and self.core.finish():
+    def _read_end(self) -> None:
+        if not self._has_ended and self.core.finish():
             # What is to go there may go on.
             self._has_heard_all = True
             self._watch()
         else:
-            self.core.end(self.closed_by_peer)
+            super()._read_end()
 
     def _end_output(self) -> None:
         """Say that nothing more goes there; the server may still send."""
