@@ -28,7 +28,7 @@ import inspect
 import re
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from citius._core import Request, WebSocket
 from citius.errors import ConfigError
@@ -51,6 +51,7 @@ from citius.web.declarations.fillable import (
     is_upload,
     no_value_in,
 )
+from citius.web.declarations.generic_signatures import signature_of
 from citius.web.declarations.parameters.marked import (
     as_marker,
     marked,
@@ -61,7 +62,6 @@ from citius.web.declarations.parameters.marked import (
 from citius.web.declarations.parameters.sources import LENGTHS, MISSING, Depends, Marker
 from citius.web.declarations.parameters.unread_markers import refuse_unread_attributes_of
 from citius.web.declarations.type_kinds import (
-    arguments_of,
     bare,
     has_fields,
     is_async,
@@ -69,12 +69,11 @@ from citius.web.declarations.type_kinds import (
     name_of,
     python_function,
     resolved,
-    substituted,
 )
 from citius.web.middleware.base import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from citius.web.binding.depends.dependencies import Dependency
 
@@ -183,9 +182,8 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
             f"{describe(function)} is a TypedDict, which has no parameters: make it a dataclass or a "
             "msgspec.Struct"
         )
-    generic = get_origin(function)
     try:
-        signature = inspect.signature(generic or function, eval_str=True)
+        signature = signature_of(function)
     except NameError as error:
         raise ConfigError(
             f"an annotation of {describe(function)} cannot be resolved: {error}; "
@@ -204,17 +202,9 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     given = _given(function)
     return tuple(
         _parameter(function, one)
-        for one in _of_arguments(function, signature.parameters.values())
+        for one in signature.parameters.values()
         if one.name not in given or as_marker(given[one.name]) is not None
     )
-
-
-def _of_arguments(
-    function: Any, parameters: Iterable[inspect.Parameter]
-) -> list[inspect.Parameter]:
-    """Parameters with the arguments of a generic class, ``Repository[User]``, in place of its variables."""
-    given = arguments_of(function)
-    return [one.replace(annotation=substituted(one.annotation, given)) for one in parameters]
 
 
 def _given(function: Any) -> dict[str, Any]:
@@ -396,7 +386,7 @@ def _constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
 def read_result(function: Callable[..., Any]) -> Any:
     """The return annotation of a function, ``MISSING`` if there is none."""
     try:
-        return inspect.signature(function, eval_str=True).return_annotation
+        return signature_of(function).return_annotation
     except (NameError, TypeError, ValueError):
         return MISSING
 

@@ -133,7 +133,7 @@ def _container_base(annotation: Any) -> Any:
     cls: Any = get_origin(annotation) or annotation
     if issubclass(cls, (str, bytes, bytearray, memoryview, range)) or cls.__module__ == "enum":
         return None
-    for base in _bases(annotation):
+    for base in bases_of(annotation):
         plain = get_origin(base) or base
         if plain in ARRAYS or plain in MAPPINGS or plain in STREAMS:
             return base
@@ -144,7 +144,7 @@ def _container_base(annotation: Any) -> Any:
     return None
 
 
-def _bases(annotation: Any) -> list[Any]:
+def bases_of(annotation: Any) -> list[Any]:
     """The bases of a class with its arguments put in the places of type variables."""
     cls: Any = get_origin(annotation) or annotation
     bases: tuple[Any, ...] = cls.__dict__.get("__orig_bases__", cls.__bases__)
@@ -352,7 +352,7 @@ def fields_of(annotation: Any) -> dict[str, Any]:
     is_own = "__pydantic_fields__" in vars(cls) or "__dataclass_fields__" not in vars(cls)
     if model is not None and is_own:
         return {name: field.annotation for name, field in model.items()}
-    hints = _hints_of(annotation)
+    hints = hints_of(annotation)
     if is_named_tuple(cls):
         return {name: hints.get(name, Any) for name in cls._fields}
     names = getattr(cls, "__struct_fields__", None)
@@ -367,7 +367,7 @@ def fields_of(annotation: Any) -> dict[str, Any]:
     return {name: hints.get(name, Any) for name in names}
 
 
-def _hints_of(annotation: Any) -> dict[str, Any]:
+def hints_of(annotation: Any) -> dict[str, Any]:
     """The annotations of a class and its bases, resolved."""
     cls: Any = get_origin(annotation) or annotation
     found: dict[str, Any] = {}
@@ -376,10 +376,10 @@ def _hints_of(annotation: Any) -> dict[str, Any]:
         own = _resolved_all(cls, get_type_hints(cls, include_extras=True))
         given = arguments_of(annotation)
         return {name: substituted(one, given) for name, one in own.items()}
-    for base in reversed(_bases(annotation)):
+    for base in reversed(bases_of(annotation)):
         plain = get_origin(base) or base
         if isinstance(plain, type) and plain not in (object, Generic, Protocol, tuple, dict):
-            found |= _hints_of(base)
+            found |= hints_of(base)
     given = arguments_of(annotation)
     own = _resolved_all(cls, inspect.get_annotations(cls))
     return found | {name: substituted(one, given) for name, one in own.items()}
@@ -398,7 +398,7 @@ def called(function: Any, stop: Callable[[Any], bool] | None = None) -> Any:
 
     It is behind decorators that keep ``__wrapped__``, ``functools.partial``, and ``__call__`` of an object.
     """
-    return list(_behind(function))[-1]
+    return list(behind(function))[-1]
 
 
 def deciding(function: Any) -> Any:
@@ -408,7 +408,7 @@ def deciding(function: Any) -> Any:
     """
     if type(function) is types.FunctionType and not function.__dict__:
         return function  # nothing is wrapped, as in most functions
-    for one in _behind(function):
+    for one in behind(function):
         if (
             inspect.iscoroutinefunction(one)
             or inspect.isgeneratorfunction(one)
@@ -418,7 +418,7 @@ def deciding(function: Any) -> Any:
     return called(function)
 
 
-def _behind(function: Any) -> Iterator[Any]:
+def behind(function: Any) -> Iterator[Any]:
     """What is called one after the other when a function or an object is called."""
     seen: list[Any] = []
     while not any(function is one for one in seen):

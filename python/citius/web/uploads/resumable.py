@@ -22,6 +22,7 @@ from urllib.parse import quote
 from citius._core import Request, Response
 from citius.errors import ClientDisconnected, ConfigError, HTTPError, NotFound
 from citius.web.declarations.checks import describe
+from citius.web.declarations.generic_signatures import signature_of
 from citius.web.declarations.parameters.sources import Depends
 from citius.web.responses.declared.other_results import result_filter
 from citius.web.routing.declared_routes import Route, declare
@@ -86,7 +87,7 @@ class Uploads:
             raise ConfigError(
                 f"{self._what}: {{upload}} is the identifier of an upload; rename the parameter"
             )
-        self._signature = inspect.signature(handler, eval_str=True)
+        self._signature = signature_of(handler)
         taken = [name for name, p in self._signature.parameters.items() if p.annotation is Upload]
         if len(taken) != 1:
             raise ConfigError(

@@ -35,6 +35,7 @@ from citius.web.binding.depends.dependencies import flatten
 from citius.web.binding.depends.dependency_cleanup import stream_source
 from citius.web.declarations.checks import as_dependencies, describe
 from citius.web.declarations.codecs import encode_json
+from citius.web.declarations.generic_signatures import signature_of
 from citius.web.declarations.parameters.sources import Depends
 from citius.web.declarations.type_kinds import deciding
 from citius.web.realtime.events import held_event, last_event_id
@@ -234,7 +235,7 @@ class Runs:
             return Response(_Source(events if is_async else _Threaded(events), owner))
 
         update_wrapper(begin, function)
-        signature = inspect.signature(function, eval_str=True)
+        signature = signature_of(function)
         parameters = [*signature.parameters.values(), *self._owner_parameter()]
         made: Any = begin
         made.__signature__ = signature.replace(parameters=parameters, return_annotation=Response)

@@ -15,12 +15,14 @@ from citius._core import Request, Response
 from citius.errors import ConfigError
 from citius.web.declarations.annotations import without_response
 from citius.web.declarations.checks import describe, resolving
+from citius.web.declarations.generic_signatures import variables_of
 from citius.web.declarations.type_kinds import (
     EndlessType,
     is_async,
     name_of,
     python_function,
     resolved,
+    substituted,
 )
 from citius.web.middleware.base import Middleware, OnConnections, OnRequests
 from citius.web.responses.declared.filterable import Unfilterable, check_filterable
@@ -143,7 +145,8 @@ def _declared(function: Any, what: str) -> tuple[bool, Any]:
         if annotation in names:  # `Response` under TYPE_CHECKING
             annotation = names[annotation]
     try:
-        is_model, model = without_response(resolved(annotation, function), is_explicit=False)
+        annotation = substituted(resolved(annotation, function), variables_of(function))
+        is_model, model = without_response(annotation, is_explicit=False)
         if is_model:
             check_filterable(model)
         return is_model, model

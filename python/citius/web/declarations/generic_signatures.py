@@ -1,0 +1,119 @@
+"""Signatures of functions of generic classes: a function in, its signature with what stands for type variables out.
+
+``class Users(Crud[User])`` says what the ``T`` of ``Crud`` is, and so do ``Crud[User]`` and an object of it: a
+method that is inherited takes and returns a ``User``, with the markers that the argument has. Which class has
+defined the function counts, as each class has variables of its own. Tests:
+``tests/gateway/test_generic_classes.py``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import suppress
+from functools import partial
+from typing import Any, get_origin
+
+from citius.web.declarations.type_kinds import (
+    arguments_of,
+    bases_of,
+    behind,
+    has_fields,
+    hints_of,
+    resolved,
+    substituted,
+)
+
+
+def signature_of(function: Any) -> inspect.Signature:
+    """The signature of a function, with annotations that were texts evaluated.
+
+    Raises:
+        NameError: A name in an annotation cannot be resolved.
+        TypeError: What is given cannot be called.
+        ValueError: There is no signature.
+    """
+    signature = inspect.signature(get_origin(function) or function, eval_str=True)
+    given = variables_of(function)
+    hints = _types_of_fields(function)
+    if not given and not hints:
+        return signature
+
+    def known(name: str, annotation: Any) -> Any:
+        with suppress(Exception):  # what reads the annotation says which name is not known
+            annotation = resolved(annotation, function)
+        return substituted(hints.get(name, annotation), given) if _is_open(annotation) else annotation
+
+    parameters = signature.parameters.values()
+    return signature.replace(
+        parameters=[one.replace(annotation=known(one.name, one.annotation)) for one in parameters],
+        return_annotation=known("", signature.return_annotation),
+    )
+
+
+def variables_of(function: Any) -> dict[Any, Any]:
+    """What stands for the type variables in the signature of a function; empty outside of generic classes."""
+    annotation, definer = _owner_of(function)
+    return {} if annotation is None else _given_in(annotation, definer)
+
+
+def _types_of_fields(function: Any) -> dict[str, Any]:
+    """The types of the parameters of a class with fields, each of the class that has declared the field."""
+    return hints_of(function) if has_fields(function) else {}
+
+
+def _is_open(annotation: Any) -> bool:
+    """Whether a type has a type variable in it, or is one."""
+    return bool(getattr(annotation, "__parameters__", ())) or hasattr(annotation, "__bound__")
+
+
+def _owner_of(function: Any) -> tuple[Any, Any]:
+    """The class of a call, with its arguments if they are known, and which of its bases has the function.
+
+    ``(None, None)`` for functions outside of classes.
+    """
+    if get_origin(function) is not None:
+        return function, _with_any(get_origin(function), _MAKERS)
+    for one in behind(function):
+        if inspect.isclass(one):
+            return one, _with_any(one, _MAKERS)
+        if inspect.ismethod(one):
+            owner = one.__self__
+            cls = owner if inspect.isclass(owner) else type(owner)
+            return _class_of(owner), _with_function(cls, one.__func__)
+        if not (isinstance(one, partial) or inspect.isroutine(one) or hasattr(one, "__wrapped__")):
+            return _class_of(one), _with_any(type(one), ("__call__",))
+    return None, None
+
+
+_MAKERS = ("__new__", "__init__")
+
+
+def _class_of(owner: Any) -> Any:
+    """The class of an object, as ``Crud[User]`` if it was made so; a class itself."""
+    if inspect.isclass(owner):
+        return owner
+    return getattr(owner, "__dict__", {}).get("__orig_class__", type(owner))
+
+
+def _with_any(cls: type, names: tuple[str, ...]) -> type:
+    """The class that defines one of these functions."""
+    return next((one for one in cls.__mro__ if any(name in vars(one) for name in names)), cls)
+
+
+def _with_function(cls: type, function: Any) -> type:
+    """The class that defines a function, which a subclass may have under another name."""
+    for one in cls.__mro__:
+        if any(getattr(it, "__func__", it) is function for it in vars(one).values()):
+            return one
+    return _with_any(cls, (function.__name__,)) if hasattr(function, "__name__") else cls
+
+
+def _given_in(annotation: Any, definer: type) -> dict[Any, Any]:
+    """What stands for the type variables of one of the bases of a class, seen from that class."""
+    if (get_origin(annotation) or annotation) is definer:
+        return arguments_of(annotation)
+    for base in bases_of(annotation):
+        cls = get_origin(base) or base
+        if isinstance(cls, type) and issubclass(cls, definer):
+            return _given_in(base, definer)
+    return {}
