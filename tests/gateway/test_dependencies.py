@@ -3,8 +3,10 @@
 import contextlib
 import contextvars
 import dataclasses
+import functools
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import pytest
@@ -545,3 +547,121 @@ def test_a_dependency_needs_a_function_or_a_class() -> None:
 
     with pytest.raises(ConfigError, match=r"test_dependencies.py:\d+\) has Depends\(\) without a"):
         Client(app)
+
+
+@dataclass(frozen=True)
+class Needs:
+    role: str = field(compare=False)
+
+    def __call__(self) -> str:
+        if self.role == "admin":
+            raise Unauthorized()
+        return self.role
+
+
+class Level(NamedTuple):
+    least: Any
+
+    def __call__(self) -> str:
+        return repr(self.least)
+
+
+def test_objects_that_are_equal_and_not_the_same_are_two_dependencies() -> None:
+    """The second one was taken for the first, and the guard was not called."""
+    app = App()
+
+    @app.get("/guarded", dependencies=[Depends(Needs("user")), Depends(Needs("admin"))])
+    def guarded() -> str:
+        raise AssertionError
+
+    @app.get("/values")
+    def values(
+        one: Annotated[str, Depends(Level(1))], other: Annotated[str, Depends(Level(True))]
+    ) -> list[str]:
+        return [one, other]
+
+    with Client(app) as client:
+        assert client.get("/guarded").status_code == 401
+        assert client.get("/values").json() == ["1", "True"]
+
+
+def test_objects_that_are_the_same_are_called_once() -> None:
+    calls: list[int] = []
+
+    @dataclass(frozen=True)
+    class Counted:
+        number: int
+
+        def __call__(self) -> int:
+            calls.append(self.number)
+            return self.number
+
+    app = App()
+
+    @app.get("/", dependencies=[Depends(Counted(1))])
+    def handler(one: int = Depends(Counted(1)), other: int = Depends(Counted(2))) -> int:
+        return one + other
+
+    with Client(app) as client:
+        assert client.get("/").json() == 3
+    assert calls == [1, 2]
+
+
+def test_an_object_without_a_hash_may_replace_a_dependency() -> None:
+    """The start ended with a TypeError that named nothing."""
+    app = App()
+
+    def original() -> int:
+        raise AssertionError
+
+    @app.get("/")
+    def handler(one: int = Depends(original), other: int = Depends(original)) -> int:
+        return one + other
+
+    app.dependency_overrides[original] = Unhashable()
+    with Client(app) as client:
+        assert client.get("/").json() == 2
+
+
+@functools.cache
+async def cached_coroutine() -> int:
+    return 1
+
+
+@functools.lru_cache
+def cached_generator() -> Iterator[int]:
+    yield 1
+
+
+@functools.cache
+def cached_value(number: int = 1) -> int:
+    return number
+
+
+@pytest.mark.parametrize(
+    ("call", "what"), [(cached_coroutine, "coroutine"), (cached_generator, "generator")]
+)
+@pytest.mark.parametrize("as_handler", [False, True])
+def test_a_cache_of_what_is_used_once_ends_the_start(
+    call: Any, what: str, as_handler: bool
+) -> None:
+    """The second request was a 500."""
+    app = App()
+
+    def handler(value: Any = Depends(call)) -> int:
+        raise AssertionError
+
+    app.get("/")(call if as_handler else handler)
+    with pytest.raises(ConfigError, match=rf"cached by functools, which keeps its {what}"):
+        Client(app)
+
+
+def test_a_cache_of_values_is_kept() -> None:
+    app = App()
+
+    @app.get("/")
+    def handler(value: int = Depends(cached_value)) -> int:
+        return value
+
+    with Client(app) as client:
+        assert [client.get(path).json() for path in ("/", "/", "/?number=2")] == [1, 1, 2]

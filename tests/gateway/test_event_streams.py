@@ -153,3 +153,10 @@ def test_what_came_before_a_failure_is_sent_and_is_not_the_whole(server: Server,
 def test_what_is_no_iterator_is_a_mistake_of_the_handler() -> None:
     with pytest.raises(TypeError, match="not iterable"):
         event_stream(7)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("retry_ms", ["5", 1.5, b"5"])
+def test_a_pause_that_is_no_number_is_refused_where_it_is_made(retry_ms: Any) -> None:
+    """The stream broke off when the event was sent."""
+    with pytest.raises(TypeError, match="retry_ms of an event is a number"):
+        Event("data", retry_ms=retry_ms)

@@ -70,6 +70,12 @@ class PrivateByFactory(pydantic.BaseModel):
     _user: str = pydantic.PrivateAttr(default_factory=lambda: Depends(guard))
 
 
+@attr.define
+class WithoutParameter:
+    page: int = 1
+    user: str = attr.field(init=False, default=Depends(guard))
+
+
 class OfGeneric(Generic[_T]):
     user = Depends(guard)
 
@@ -82,7 +88,7 @@ class Inherited(Bare):
 
 CLASSES: list[Any] = [
     Bare, WithInit, OfNoParameter, OfClass, OfAttrs, PrivateByAnnotation, PrivateByDefault, PrivateByFactory,
-    OfGeneric, OfGeneric[int], Inherited,
+    OfGeneric, OfGeneric[int], Inherited, WithoutParameter,
 ]  # fmt: skip
 
 

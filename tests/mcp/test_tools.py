@@ -428,3 +428,55 @@ def test_arguments_that_are_null(session: Session) -> None:
     assert session.result("tools/call", {"name": "many", "arguments": None})["structuredContent"]
     response = session.ask("tools/call", {"name": "add", "arguments": None})
     assert "#/a: missing" in str(response)
+
+
+class Account(Place):
+    password: str = "SECRET"
+
+
+def _returns(declared: Any, value: Any) -> Callable[..., Any]:
+    def tool() -> Any:
+        return value
+
+    tool.__annotations__["return"] = declared
+    return tool
+
+
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [
+        (str, Account("a")),
+        (None, Account("a")),
+        (Text, Account("a")),
+        (list[Text], [Text("b"), Account("a")]),
+        (Text | str, Account("a")),
+        (str, 5),
+    ],
+)
+def test_a_tool_of_text_or_content_sends_no_object(declared: Any, value: Any) -> None:
+    """All fields were sent."""
+    app = App()
+    app.mcp("/mcp").tool(_returns(declared, value))
+    with Client(app, raise_errors=False) as client:
+        result = Session(client).call("tool")
+    assert result["isError"]
+    assert "SECRET" not in str(result)
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "texts"),
+    [
+        (str, "text", ["text"]),
+        (None, None, []),
+        (Text, Text("text"), ["text"]),
+        (list[Text | str], ["one", Text("two")], ["one", "two"]),
+        (ToolResult, ToolResult(["text"]), ["text"]),
+    ],
+)
+def test_a_tool_of_text_or_content(declared: Any, value: Any, texts: list[str]) -> None:
+    app = App()
+    app.mcp("/mcp").tool(_returns(declared, value))
+    with Client(app) as client:
+        result = Session(client).call("tool")
+    assert [one["text"] for one in result["content"]] == texts
+    assert "structuredContent" not in result

@@ -229,3 +229,51 @@ def test_scopes_of_any_collection(given: Any) -> None:
 def test_scopes_that_are_no_set(given: Any) -> None:
     with pytest.raises(TypeError, match="scopes of a Principal are a set of texts"):
         Principal("me", given)
+
+
+class Compared(APIKey):
+    """Its check compares with a variable of the environment that is not set."""
+
+    def check(self, credentials: str) -> Principal | None:
+        return Principal("anybody") if credentials == "" else None
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "headers"),
+    [
+        ("header", "/", {"x-api-key": ""}),
+        ("cookie", "/", {"cookie": "x-api-key="}),
+        ("query", "/?x-api-key=", {}),
+        ("query", "/?x-api-key", {}),
+    ],
+)
+def test_an_empty_key_is_none(place: Any, path: str, headers: dict[str, str]) -> None:
+    """It was what a key that is not set compares equal to."""
+    scheme = Compared(lambda key: None, place=place)
+    app = App()
+    app.middleware(Authenticate(scheme))
+    app.get("/")(lambda: "secret")
+    with Client(app) as client:
+        assert client.get(path, headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"": Principal("me")}, "an empty key; is the variable that it is read from set"),
+        ({None: Principal("me")}, "a key of the type NoneType"),
+        ({b"key": Principal("me")}, "a key of the type bytes"),
+        ({"key": "me"}, "'me' for a key; expected a Principal"),
+        ({"key": None}, "None for a key; expected a Principal"),
+    ],
+)
+def test_keys_that_are_none(keys: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=rf"APIKey \(.*test_schemes.py:\d+\): keys has {words}"):
+        APIKey(keys)
+
+
+@pytest.mark.parametrize("scope", ["", " ", "read write", " read", None, ["read"]])
+def test_scopes_that_nobody_can_have(scope: Any) -> None:
+    scheme = Bearer(lambda token: Principal("me"))
+    with pytest.raises(ConfigError, match=r"Requires \(.*test_schemes.py:\d+\): expected scopes"):
+        Requires(scheme, scope)

@@ -14,9 +14,10 @@ from citius.errors import ConfigError
 from citius.mcp.content import Content, Embedded, Message, ToolResult, block_of
 from citius.mcp.protocol import encode
 from citius.mcp.schemas import output_schema
+from citius.web.binding.signature import read_result
 from citius.web.declarations import codecs
 from citius.web.declarations.parameters.sources import MISSING
-from citius.web.declarations.type_kinds import bare
+from citius.web.declarations.type_kinds import bare, has_fields, name_of
 from citius.web.responses.results import responder
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ def tool_results(endpoint: Endpoint) -> tuple[Callable[[Any], bytes], dict[str, 
     """
     annotation = endpoint.result
     if annotation is MISSING or annotation is Any:
-        return any_result, None
+        is_content = read_result(endpoint.handler) is not MISSING and annotation is MISSING
+        return _of_text(endpoint) if is_content else any_result, None
     if bare(annotation) in (str, None, NoneType):
-        return any_result, None
+        return _of_text(endpoint), None
     if bare(annotation) is bytes:
         raise ConfigError(
             f"{endpoint.where} returns bytes, which have no place in a result: return Image, Audio or "
@@ -63,6 +65,28 @@ def tool_results(endpoint: Endpoint) -> tuple[Callable[[Any], bytes], dict[str, 
         return structured(data, is_wrapped=is_wrapped)
 
     return made, schema
+
+
+def _of_text(endpoint: Endpoint) -> Callable[[Any], bytes]:
+    """The result of a function that is annotated with ``str`` or ``None``, or declares content.
+
+    It is an error if that returns an object with fields, all of which would be sent.
+    """
+    declared = MISSING if endpoint.result is MISSING else bare(endpoint.result)
+    keep = responder(endpoint) if declared is str else None
+
+    def made(value: Any) -> bytes:
+        if keep is not None:
+            value = keep(value)
+        items = cast("list[Any]", value) if isinstance(value, (list, tuple)) else [value]
+        for one in items:
+            is_record = has_fields(type(one)) and not isinstance(one, (Content, ToolResult))
+            if is_record or (declared in (None, NoneType) and value is not None):
+                name = "content" if declared is MISSING else name_of(declared)
+                raise TypeError(f"{endpoint.where} returned {value!r:.200}, and declares {name}")
+        return any_result(value)
+
+    return made
 
 
 def structured(data: bytes, *, is_wrapped: bool) -> bytes:

@@ -28,7 +28,7 @@ import inspect
 import re
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_origin
 
 from citius._core import Request, WebSocket
 from citius.errors import ConfigError
@@ -36,11 +36,14 @@ from citius.records import record
 from citius.web.declarations import pydantic_types
 from citius.web.declarations.annotations import (
     AS_SENT,
+    MadeDefault,
     constrained,
     foreign_type,
     instead_of,
     is_body,
+    is_factory,
     is_of,
+    made_default,
     qualified,
 )
 from citius.web.declarations.checks import describe, resolving
@@ -66,6 +69,7 @@ from citius.web.declarations.type_kinds import (
     has_fields,
     is_async,
     is_typed_dict,
+    makes_generator,
     name_of,
     python_function,
     resolved,
@@ -244,9 +248,26 @@ def _check_decorators(function: Any) -> None:
         function = getattr(function, "__func__", function)
         if not hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
             return
+        _check_cache(function)
         refuse_markers(function, "a decorator", describe(function), follow_wrapped=False)
         _check_passed_on(function)
         function = function.__wrapped__
+
+
+def _check_cache(function: Any) -> None:
+    """Refuse ``functools.cache`` around what can be used once: a coroutine, a generator.
+
+    Raises:
+        ConfigError: The second request would get the one of the first.
+    """
+    if not hasattr(function, "cache_parameters"):
+        return
+    if is_async(function) or makes_generator(function):
+        what = "generator" if makes_generator(function) else "coroutine"
+        raise ConfigError(
+            f"{describe(function)} is cached by functools, which keeps its {what} and not the value: only the "
+            "first call would have it; make it a `def`, or use Depends(f, scope='app') for one value of all"
+        )
 
 
 def _check_passed_on(function: Any) -> None:
@@ -326,7 +347,10 @@ def _parameter(function: Callable[..., Any], one: inspect.Parameter) -> Paramete
             annotation = _constrained(annotation, marker.constraints())
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{where} has {marker!r}, which cannot hold: {error}") from None
-    return Parameter(one.name, one.kind, annotation, found.default, marker=marker)
+    default = found.default
+    if is_factory(default) and has_fields(function):
+        default = made_default(get_origin(function) or function, one.name, default)
+    return Parameter(one.name, one.kind, annotation, default, marker=marker)
 
 
 def _resolved(function: Callable[..., Any], annotation: object, where: str) -> object:
@@ -649,7 +673,9 @@ def check_readable(annotation: Any, where: str) -> None:
 
 
 def _is_of(value: Any, annotation: Any) -> bool:
-    """Whether a default is of its parameter's type."""
+    """Whether a default is of its parameter's type; what a factory makes is left to the author."""
+    if type(value) is MadeDefault:
+        return True
     adapter = pydantic_types.adapter_of(annotation)
     return is_of(value, annotation) if adapter is None else pydantic_types.is_of(value, adapter)
 

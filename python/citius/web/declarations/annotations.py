@@ -8,12 +8,14 @@ them. Nothing is known here of parameters or routes. msgspec is imported when it
 from __future__ import annotations
 
 import inspect
+from collections.abc import MutableMapping, MutableSequence, MutableSet
 from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Union, cast, get_origin
 
 from citius._core import Response
 from citius.errors import ConfigError
+from citius.records import record
 from citius.web.declarations.fillable import is_json_text
 from citius.web.declarations.parameters.sources import LENGTHS
 from citius.web.declarations.type_kinds import (
@@ -216,14 +218,61 @@ def constrained(annotation: Any, constraints: dict[str, Any]) -> Any:
     return Annotated[annotation, msgspec.Meta(**constraints)]
 
 
+@record(frozen=True, slots=True)
+class MadeDefault:
+    """A default that is made anew for each request: that of a field with a factory."""
+
+    make: Callable[[], Any]
+
+
+def made_default(cls: Any, name: str, default: Any) -> MadeDefault:
+    """What stands in the signature of a class for the factory of a field, as a default.
+
+    Args:
+        cls: The class.
+        name: The parameter.
+        default: Its default in the signature.
+
+    Raises:
+        ConfigError: The factory takes the values of other fields.
+    """
+    models: dict[str, Any] = getattr(cls, "__pydantic_fields__", {})
+    model = next((one for key, one in models.items() if name in (key, one.alias)), None)
+    if model is not None:
+        if model.default_factory_takes_validated_data:
+            raise ConfigError(
+                f"the parameter {name} of {cls.__qualname__} has a default_factory that takes other fields, "
+                "which are not known yet; give it a default, or make it in a validator"
+            )
+        return MadeDefault(model.default_factory)
+    if hasattr(default, "factory"):  # msgspec's
+        return MadeDefault(default.factory)
+    return MadeDefault(lambda: default)  # dataclasses and attrs call the factory in its place
+
+
+def is_factory(default: Any) -> bool:
+    """Whether a default in the signature of a class with fields stands for a factory."""
+    return type(default).__name__ in ("_HAS_DEFAULT_FACTORY_CLASS", "Factory", "_Nothing")
+
+
 def copier_of(default: Any) -> Callable[[], Any] | None:
     """What copies a default that a handler could change for the next request; ``None`` for all others."""
     cls = cast("Any", type(default))
-    is_record = any(hasattr(cls, name) for name in RECORDS)
-    if not is_record and cls not in (list, dict, set, bytearray):
-        return None
-    if not is_record and not default:
+    if cls is MadeDefault:
+        return cast("MadeDefault", default).make
+    if cls in (list, dict, set, bytearray) and not default:
         return cast("Callable[[], Any]", cls)
+    if not _is_changeable(default):
+        return None
     from copy import deepcopy
 
     return partial(deepcopy, default)
+
+
+def _is_changeable(value: Any) -> bool:
+    """Whether a value, or one in it, can be changed in place."""
+    if isinstance(value, tuple):  # a NamedTuple too
+        return any(map(_is_changeable, cast("tuple[Any, ...]", value)))
+    if isinstance(value, (MutableSequence, MutableMapping, MutableSet)):
+        return True
+    return any(hasattr(cast("Any", type(value)), name) for name in RECORDS)

@@ -51,6 +51,7 @@ class Event:
 
     Raises:
         ValueError: ``event`` or ``id`` has a line break or NUL, which would end the field.
+        TypeError: ``retry_ms`` is no whole number.
     """
 
     data: object = ""
@@ -63,6 +64,8 @@ class Event:
             _check_line("event", self.event)
         if self.id is not None:
             _check_line("id", self.id)
+        if self.retry_ms is not None and not isinstance(cast("object", self.retry_ms), int):
+            raise TypeError(f"retry_ms of an event is a number of milliseconds, got {self.retry_ms!r}")
 
     def encode(self) -> bytes:
         """The event as it is sent."""

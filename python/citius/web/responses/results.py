@@ -222,7 +222,10 @@ def filter_of_items(handler: Callable[..., Any], endpoint: Endpoint) -> Callable
         return None
     found = kind_of(resolved(annotation, handler))
     item = found.parts[0] if found.kind in ("stream", "array") else Any
-    return _filter(item, endpoint) if has_record(item) and kind_of(item).cls is not Event else None
+    if kind_of(item).cls is Event:
+        return None
+    keep = _filter(item, endpoint)  # refuses what is no type
+    return keep if has_record(item) else None
 
 
 def _kept_items(response: Response, keep: Callable[[Any], Any], *, takes_events: bool) -> Response:

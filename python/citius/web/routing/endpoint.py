@@ -241,7 +241,23 @@ def result_of(handler: Callable[..., Any], operation: Operation) -> tuple[Any, b
             f"{describe(handler)} has exclude_none, exclude_unset, exclude_defaults or by_alias, and no type "
             "of a response that these hold for: annotate what it returns, or add response="
         )
+    if is_model and not is_lines and makes_generator(handler):
+        _refuse_generator(result, handler)
     return result, is_model, is_lines
+
+
+def _refuse_generator(result: Any, handler: Callable[..., Any]) -> None:
+    """Refuse a generator whose declared response is one value.
+
+    Raises:
+        ConfigError: It is.
+    """
+    if type_kind_of(result).kind in ("record", "tuple", "mapping", "plain"):
+        name = name_of(result)
+        raise ConfigError(
+            f"{describe(handler)} is a generator, whose response is a stream, and is declared as {name}: "
+            f"declare Iterator[{name}], or return the value"
+        )
 
 
 def is_stream_of_values(annotation: Any, handler: Callable[..., Any]) -> bool:

@@ -115,7 +115,7 @@ class Scheme:
             Unauthorized: There are none, or too long ones.
         """
         found = self.read(request)
-        if found is None:
+        if not found:  # an empty key is what a variable that is not set would compare equal to
             raise self.refusal("credentials are missing")
         if len(found) > TOKEN_CHARS_MAX:
             raise self.refusal("the credentials are not valid")
@@ -286,6 +286,7 @@ class APIKey(Scheme):
         if isinstance(keys, Mapping):
             # By hash: how long it takes to find one says nothing of the others.
             known = cast("Mapping[str, Principal]", keys)
+            _check_keys(known)
             by_hash = {_digest(key): principal for key, principal in known.items()}
             self._check: Check = lambda key: by_hash.get(_digest(key))
         else:
@@ -301,6 +302,25 @@ class APIKey(Scheme):
     def check(self, credentials: str) -> Found | Awaitable[Found]:
         """Look it up."""
         return self._check(credentials)
+
+
+def _check_keys(keys: Mapping[Any, Any]) -> None:
+    """Refuse keys that no client should have, and what is no principal.
+
+    Raises:
+        ConfigError: There is one. The message names no key.
+    """
+    for key, principal in keys.items():
+        if not isinstance(key, str) or not key:
+            what = "an empty key" if key == "" else f"a key of the type {type(key).__name__}"
+            raise ConfigError(
+                f"APIKey ({caller()}): keys has {what}; is the variable that it is read from set?"
+            )
+        if not isinstance(principal, Principal):
+            raise ConfigError(
+                f"APIKey ({caller()}): keys has {principal!r} for a key; expected a Principal, such as "
+                "Principal('billing')"
+            )
 
 
 class _AwaitedAPIKey(_Awaited, APIKey):
@@ -375,6 +395,12 @@ class Requires(Scheme):
             raise ConfigError(
                 f"Requires ({caller()}): expected a scheme such as Bearer(check), got {scheme!r}"
             )
+        for one in cast("tuple[Any, ...]", scopes):
+            if not isinstance(one, str) or len(one.split()) != 1 or one != one.strip():
+                raise ConfigError(
+                    f"Requires ({caller()}): expected scopes as texts without spaces, Requires(scheme, "
+                    f"'read', 'write'), got {one!r}"
+                )
         super().__init__(scheme.name, scheme.openapi, scheme.challenge)
         self.scopes = (*scheme.scopes, *scopes)
         self._scheme = scheme

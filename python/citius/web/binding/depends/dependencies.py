@@ -21,6 +21,7 @@ from citius.records import record
 from citius.web.binding.signature import Parameter, http_parameters, read
 from citius.web.declarations.annotations import is_app
 from citius.web.declarations.checks import describe
+from citius.web.declarations.parameters.sources import identity_of, is_hashable
 from citius.web.declarations.parameters.unread_markers import refuse_unread_attributes
 from citius.web.declarations.type_kinds import deciding
 
@@ -81,9 +82,8 @@ class AppValue:
 class AppDependencies:
     """The dependencies of an application, in an order in which they can be called."""
 
-    by_call: dict[Callable[..., Any], Dependency] = field(
-        default_factory=dict["Callable[..., Any]", Dependency]
-    )
+    by_call: dict[Any, Dependency] = field(default_factory=dict[Any, Dependency])
+    """By what `identity_of` says of the function."""
     stack: AsyncExitStack | None = None
 
     async def start(self, app: object) -> None:
@@ -169,7 +169,7 @@ class Resolver:
         owner: Callable[..., Any],
         parameters: tuple[Parameter, ...],
         pattern: str,
-        known: dict[Callable[..., Any], Dependency],
+        known: dict[Any, Dependency],
         path: tuple[Callable[..., Any], ...],
     ) -> tuple[Parameter, ...]:
         found: list[Parameter] = []
@@ -186,7 +186,7 @@ class Resolver:
         depends: Depends,
         taker: Parameter | None,
         pattern: str,
-        known: dict[Callable[..., Any], Dependency],
+        known: dict[Any, Dependency],
         path: tuple[Callable[..., Any], ...],
     ) -> Dependency:
         call = depends.call or (None if taker is None else taker.type)
@@ -196,7 +196,7 @@ class Resolver:
                 f"{describe(owner)} has Depends() without a function; write Depends(function), or annotate "
                 "the parameter with a class"
             )
-        if call in self._overrides:
+        if is_hashable(call) and call in self._overrides:
             given, call = call, self._overrides[call]
             if not callable(call):
                 raise ConfigError(
@@ -209,20 +209,22 @@ class Resolver:
             raise ConfigError(f"dependencies that need each other: {chain}")
         if depends.scope == "app":
             return self._of_application(call, path)
-        if depends.cached and call in known:
-            return known[call]
+        identity = identity_of(call)
+        if depends.cached and identity in known:
+            return known[identity]
         refuse_unread_attributes(call, describe(call))
         own = self._read(call, pattern)
         inner = self._resolve(call, own, pattern, known, (*path, call))
         made = Dependency(call, dependency_kind(call), inner)
         if depends.cached:
-            known[call] = made
+            known[identity] = made
         return made
 
     def _of_application(
         self, call: Callable[..., Any], path: tuple[Callable[..., Any], ...]
     ) -> Dependency:
-        kept = self._of_app.by_call.get(call)
+        identity = identity_of(call)
+        kept = self._of_app.by_call.get(identity)
         if kept is not None:
             return kept
         refuse_unread_attributes(call, describe(call))
@@ -239,7 +241,7 @@ class Resolver:
             inner = self._dependency(call, one.depends, one, "/", {}, (*path, call))
             parameters.append(replace(one, source="dependency", dependency=inner))
         made = Dependency(call, dependency_kind(call), tuple(parameters), AppValue(call))
-        self._of_app.by_call[call] = made
+        self._of_app.by_call[identity] = made
         return made
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import KW_ONLY, fields
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
@@ -211,13 +212,42 @@ class Depends:
             return
         if not callable(call):
             raise ConfigError(f"Depends ({caller()}) takes a function, got {call!r}")
-        try:
-            hash(call)
-        except TypeError:
+        if not is_hashable(call):
             raise ConfigError(
                 f"Depends ({caller()}): {call!r} cannot be hashed, by which it is known as one dependency; "
                 "write Depends(that.__call__)"
-            ) from None
+            )
+
+    # ``typing`` keeps each ``Annotated``, and gives the kept one for another with equal metadata.
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Depends) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return (None if self.call is None else identity_of(self.call), self.scope, self.cached)
+
+
+def identity_of(call: Callable[..., Any]) -> Any:
+    """What says whether two functions are one dependency.
+
+    Objects that are called may compare equal and yet do different things, such as a frozen dataclass with
+    ``Level(1)`` and ``Level(True)``, or with ``field(compare=False)``: they are one if they look the same too.
+    """
+    if inspect.isroutine(call) or inspect.isclass(call) or isinstance(call, partial):
+        return call
+    return (call, repr(call)) if is_hashable(call) else id(call)
+
+
+def is_hashable(call: object) -> bool:
+    """Whether it can be a key."""
+    try:
+        hash(call)
+    except TypeError:
+        return False
+    return True
 
 
 def marker_in(metadata: tuple[Any, ...]) -> list[Marker]:

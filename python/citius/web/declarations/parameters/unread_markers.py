@@ -45,6 +45,8 @@ def refuse_unread_attributes(cls: Any, where: str) -> None:
         return
     known |= _fields_by_other_names(cls)
     found = [*_unread_attributes(cls, known), *map(made_marker, factories_of(cls))]
+    # attrs keeps no attribute with the default of a field.
+    found += [one.default for one in getattr(cls, "__attrs_attrs__", ()) if not one.init]
     for one in found:
         if as_marker(one) is not None or is_foreign_marker(one):
             raise ConfigError(

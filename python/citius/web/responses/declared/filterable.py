@@ -13,6 +13,8 @@ from citius.errors import ConfigError
 from citius.web.declarations import pydantic_types
 from citius.web.declarations.type_kinds import (
     TypeKind,
+    bare,
+    has_fields,
     is_named_tuple,
     is_pydantic_dataclass,
     kind_of,
@@ -36,8 +38,11 @@ def check_filterable(annotation: Any) -> None:
         pydantic_types.refuse_lost_rules(annotation)
     except ConfigError as error:
         raise Unfilterable(str(error)) from None
+    for one in walk(annotation, into=lambda record: False):
+        _refuse_base(one)
     for one in walk(annotation):
         found = kind_of(one)
+        _refuse_value(one)
         if isinstance(found.cls, str) or type(found.cls).__name__ == "ForwardRef":
             raise Unfilterable(f"the name {found.cls!r} in it is not resolved")
         inner = [kind_of(part) for argument in found.parts for part in walk(argument)]
@@ -62,6 +67,39 @@ def check_filterable(annotation: Any) -> None:
                 f"{found.cls.__qualname__} has attributes, but is no class of records: declare a Struct, a "
                 "dataclass or a model with the fields to send, as the annotation or with response="
             )
+
+
+def _refuse_value(annotation: Any) -> None:
+    """Refuse a value in the place of a type: ``[User]``, ``(User, int)``, ``{"user": User}``, ``User("ann")``.
+
+    Raises:
+        Unfilterable: It is one; values would be sent as they are.
+    """
+    value = bare(annotation)
+    if isinstance(value, type):
+        return
+    if isinstance(value, (list, tuple, dict, set, frozenset, int, float)) or has_fields(type(value)):
+        raise Unfilterable(
+            f"{value!r} is no type; write list[User], tuple[User, int], or a class with the fields to send"
+        )
+
+
+def _refuse_base(annotation: Any) -> None:
+    """Refuse the class that all Structs, or models, extend; ``SerializeAsAny`` around it says what is sent.
+
+    Raises:
+        Unfilterable: It is one.
+    """
+    value = bare(annotation)
+    is_base = isinstance(value, type) and (value.__module__, value.__qualname__) in _BASES
+    if is_base and not metadata_of(annotation):
+        raise Unfilterable(
+            f"{value.__qualname__} has no fields, so that nothing would be sent: declare the class that has"
+        )
+
+
+_BASES: Final = (("msgspec", "Struct"), ("pydantic.main", "BaseModel"), ("pydantic.root_model", "RootModel"))
+"""Classes that others with fields extend, by module and name: neither package is imported here."""
 
 
 def _unknown_to_pydantic(model: Any) -> Any:

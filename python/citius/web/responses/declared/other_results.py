@@ -147,8 +147,7 @@ def _declared(function: Any, what: str) -> tuple[bool, Any]:
     try:
         annotation = substituted(resolved(annotation, function), variables_of(function))
         is_model, model = without_response(annotation, is_explicit=False)
-        if is_model:
-            check_filterable(model)
+        check_filterable(model)
         return is_model, model
     except (Unfilterable, EndlessType) as error:
         raise ConfigError(
