@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from ipaddress import IPv4Address
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
 
@@ -11,7 +11,18 @@ import attrs
 import msgspec
 import pydantic
 import pytest
-from citius import App, Body, ConfigError, Cookie, Form, Header, Query, Response, WebSocket
+from citius import (
+    App,
+    Body,
+    ConfigError,
+    Cookie,
+    Depends,
+    Form,
+    Header,
+    Query,
+    Response,
+    WebSocket,
+)
 from citius.testing import Client, TestResponse
 from openapi_spec_validator import validate
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, RootModel, computed_field
@@ -425,3 +436,46 @@ def test_models_of_one_name_are_told_apart() -> None:
         with Client(app_with(minimum)) as client:
             statuses.append(client.post("/", json=[{"price": 3}]).status_code)
     assert statuses == [200, 422]
+
+
+Longer = Annotated[timedelta, pydantic.Field(gt=timedelta(1))]
+
+
+class WithDuration(pydantic.BaseModel):
+    length: Longer
+
+
+def test_a_duration_that_python_cannot_hold_is_refused_everywhere() -> None:
+    """Issue 32 B: pydantic raises an OverflowError for it, which was a 500."""
+    app = App()
+    app.connect()
+
+    @app.get("/one")
+    def one(length: Annotated[Longer, Query()]) -> str:
+        raise AssertionError
+
+    @app.get("/model")
+    def model(given: Annotated[WithDuration, Query()]) -> str:
+        raise AssertionError
+
+    @app.get("/dependency")
+    def dependency(given: Annotated[WithDuration, Depends()]) -> str:
+        raise AssertionError
+
+    @app.post("/body")
+    def body(given: WithDuration) -> str:
+        raise AssertionError
+
+    @app.rpc
+    def procedure(length: Longer) -> str:
+        raise AssertionError
+
+    shortest = "-P999999999DT1S"
+    with Client(app) as client:
+        for path in ("/one", "/model", "/dependency"):
+            response = client.get(f"{path}?length={shortest}")
+            assert response.status_code == 422
+            assert response.json()["errors"][0]["detail"] == "out of range"
+        assert client.post("/body", json={"length": shortest}).status_code == 422
+        called = client.post("/citius.Procedures/procedure", json={"length": shortest})
+        assert called.status_code == 400

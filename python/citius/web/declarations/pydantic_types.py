@@ -201,8 +201,18 @@ def value_reader(
         except ValidationError as error:
             mistakes += _mistakes_of(error, value, place, (name,))
             return None
+        except OverflowError:
+            mistakes.append(_out_of_range(place, (name,)))
+            return None
 
     return read
+
+
+def _out_of_range(place: str, path: tuple[str, ...]) -> dict[str, str]:
+    """What is said of a value that pydantic cannot hold: it compares durations as Python has them."""
+    from citius.web.declarations.validation_errors import mistake
+
+    return mistake(place, path, "out of range")
 
 
 def record_reader(
@@ -237,6 +247,9 @@ def record_reader(
             if dashed:  # the names that the client knows
                 found = [one | {"pointer": one["pointer"].replace("_", "-")} for one in found]
             mistakes += found
+            return None
+        except OverflowError:
+            mistakes.append(_out_of_range(place, ()))
             return None
 
     return read
@@ -306,6 +319,9 @@ def refusing(cls: Any, places: dict[str, tuple[str, str]]) -> Callable[..., Any]
             return made(*arguments, **named)
         except ValidationError as error:
             errors = [_of_parameter(one, places) for one in error.errors(include_url=False)]
+            raise UnprocessableContent("request validation failed", errors=errors) from None
+        except OverflowError:
+            errors = [_out_of_range("request", ())]
             raise UnprocessableContent("request validation failed", errors=errors) from None
 
     return make
@@ -446,6 +462,8 @@ def read_foreign(cls: Any, value: Any) -> Any:
     except ValidationError as error:
         first = _mistakes_of(error, value, "", ())[0]
         raise ValueError(f"{first['pointer']}: {first['detail']}") from None
+    except OverflowError:
+        raise ValueError("#: out of range") from None
 
 
 # --- values that leave -----------------------------------------------------------------------------
