@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
+import attrs
 import msgspec
 import pytest
+import text_annotations
 from citius import App, Depends, HTTPError, Query, Unauthorized
 from citius.testing import Client
 
@@ -167,3 +169,35 @@ def test_a_generic_class_of_handlers_takes_and_sends_the_declared_type(crud: Any
         assert client.post("/api/users/add", json={"item": {"name": 1}}).status_code == 400
         document = app.openapi()["paths"]["/users"]["post"]
         assert document["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("/User")
+
+
+def guard() -> str:
+    return "anybody"
+
+
+@dataclass
+class DataBelow(text_annotations.Data):
+    page: int = 1
+
+
+@attrs.define
+class AttributesBelow(text_annotations.Attributes):
+    page: int = 1
+
+
+class StructBelow(text_annotations.Struct):
+    page: int = 1
+
+
+@pytest.mark.parametrize("cls", [DataBelow, AttributesBelow, StructBelow])
+def test_names_in_annotations_are_those_of_the_class_that_has_declared_them(cls: Any) -> None:
+    """Dataclasses and attrs repeat texts: the function of this module was called in place of the guard."""
+    app = App()
+
+    @app.get("/")
+    def handler(value: Annotated[Any, Depends(cls)]) -> str:
+        return "open"
+
+    with Client(app) as client:
+        assert client.get("/?user=me&page=2").status_code == 401
+    assert guard() == "anybody"

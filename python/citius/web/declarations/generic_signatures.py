@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import inspect
 from contextlib import suppress
+from dataclasses import InitVar
 from functools import partial
 from typing import Any, get_origin
 
 from citius.web.declarations.type_kinds import (
+    RECORDS,
     arguments_of,
     bases_of,
     behind,
     has_fields,
-    hints_of,
     resolved,
+    resolved_in,
     substituted,
 )
 
@@ -32,33 +34,68 @@ def signature_of(function: Any) -> inspect.Signature:
         TypeError: What is given cannot be called.
         ValueError: There is no signature.
     """
-    signature = inspect.signature(get_origin(function) or function, eval_str=True)
+    cls = get_origin(function) or function
+    if has_fields(function) and _is_generated(cls.__init__):
+        return _of_fields(function, inspect.signature(cls))
+    signature = inspect.signature(cls, eval_str=True)
     given = variables_of(function)
-    hints = _types_of_fields(function)
-    if not given and not hints:
+    if not given:
         return signature
 
-    def known(name: str, annotation: Any) -> Any:
+    def known(annotation: Any) -> Any:
         with suppress(Exception):  # what reads the annotation says which name is not known
             annotation = resolved(annotation, function)
-        return substituted(hints.get(name, annotation), given) if _is_open(annotation) else annotation
+        return substituted(annotation, given) if _is_open(annotation) else annotation
 
     parameters = signature.parameters.values()
     return signature.replace(
-        parameters=[one.replace(annotation=known(one.name, one.annotation)) for one in parameters],
-        return_annotation=known("", signature.return_annotation),
+        parameters=[one.replace(annotation=known(one.annotation)) for one in parameters],
+        return_annotation=known(signature.return_annotation),
     )
+
+
+def _is_generated(function: Any) -> bool:
+    """Whether a function is of no file: what msgspec has, and what dataclasses and attrs make."""
+    code = getattr(function, "__code__", None)
+    return code is None or code.co_filename.startswith("<")
+
+
+def _of_fields(annotation: Any, signature: inspect.Signature) -> inspect.Signature:
+    """The signature of a class with fields, each parameter with its type where the field was declared.
+
+    Dataclasses and attrs repeat the texts of annotations of another module, whose names may be other things
+    in this one.
+    """
+    parameters = dict(signature.parameters)
+    names = _parameters_of(get_origin(annotation) or annotation)
+    for base in reversed((get_origin(annotation) or annotation).__mro__):
+        if not hasattr(base, "__struct_fields__") and not any(one in vars(base) for one in RECORDS):
+            continue  # its annotations are no fields
+        given = _given_in(annotation, base)
+        for field, written in inspect.get_annotations(base).items():
+            one = parameters.get(names.get(field, field))
+            if one is None or not (isinstance(written, str) or _is_open(written)):
+                continue
+            if one.annotation == written or _is_open(one.annotation):
+                made = substituted(resolved_in(base, written), given)
+                made = made.type if isinstance(made, InitVar) else made
+                parameters[one.name] = one.replace(annotation=made)
+    return signature.replace(parameters=list(parameters.values()))
+
+
+def _parameters_of(cls: Any) -> dict[str, str]:
+    """The parameters of fields that have other names, as attrs makes them of ``_name``."""
+    attributes: tuple[Any, ...] = getattr(cls, "__attrs_attrs__", ())
+    return {
+        one.name: getattr(one, "alias", None) or one.name.lstrip("_")
+        for one in attributes
+    }
 
 
 def variables_of(function: Any) -> dict[Any, Any]:
     """What stands for the type variables in the signature of a function; empty outside of generic classes."""
     annotation, definer = _owner_of(function)
     return {} if annotation is None else _given_in(annotation, definer)
-
-
-def _types_of_fields(function: Any) -> dict[str, Any]:
-    """The types of the parameters of a class with fields, each of the class that has declared the field."""
-    return hints_of(function) if has_fields(function) else {}
 
 
 def _is_open(annotation: Any) -> bool:

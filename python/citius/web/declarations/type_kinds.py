@@ -352,7 +352,7 @@ def fields_of(annotation: Any) -> dict[str, Any]:
     is_own = "__pydantic_fields__" in vars(cls) or "__dataclass_fields__" not in vars(cls)
     if model is not None and is_own:
         return {name: field.annotation for name, field in model.items()}
-    hints = hints_of(annotation)
+    hints = _hints_of(annotation)
     if is_named_tuple(cls):
         return {name: hints.get(name, Any) for name in cls._fields}
     names = getattr(cls, "__struct_fields__", None)
@@ -367,7 +367,7 @@ def fields_of(annotation: Any) -> dict[str, Any]:
     return {name: hints.get(name, Any) for name in names}
 
 
-def hints_of(annotation: Any) -> dict[str, Any]:
+def _hints_of(annotation: Any) -> dict[str, Any]:
     """The annotations of a class and its bases, resolved."""
     cls: Any = get_origin(annotation) or annotation
     found: dict[str, Any] = {}
@@ -379,7 +379,7 @@ def hints_of(annotation: Any) -> dict[str, Any]:
     for base in reversed(bases_of(annotation)):
         plain = get_origin(base) or base
         if isinstance(plain, type) and plain not in (object, Generic, Protocol, tuple, dict):
-            found |= hints_of(base)
+            found |= _hints_of(base)
     given = arguments_of(annotation)
     own = _resolved_all(cls, inspect.get_annotations(cls))
     return found | {name: substituted(one, given) for name, one in own.items()}
@@ -391,6 +391,15 @@ def _resolved_all(cls: type, annotations: dict[str, Any]) -> dict[str, Any]:
     names.setdefault(cls.__name__, cls)
     local = {one.__name__: one for one in getattr(cls, "__type_params__", ())}
     return _evaluated(annotations, names, {**vars(cls), **local})
+
+
+def resolved_in(cls: type, annotation: Any) -> Any:
+    """A type with the names in it looked up where a class was written.
+
+    Raises:
+        NameError: A name cannot be resolved.
+    """
+    return _resolved_all(cls, {"of": annotation})["of"]
 
 
 def called(function: Any, stop: Callable[[Any], bool] | None = None) -> Any:
