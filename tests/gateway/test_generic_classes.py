@@ -138,7 +138,7 @@ class Crud(Generic[T]):
     def all(self) -> list[T]:
         return [Account("ann")]  # type: ignore[list-item]  # pyright: ignore[reportReturnType]
 
-    def quoted(self) -> list["T"]:  # noqa: UP037 - a text within a type
+    def quoted(self) -> list["T"]:
         return self.all()
 
     async def refused(self, request: Any, error: Exception) -> T:
@@ -162,13 +162,17 @@ def test_a_generic_class_of_handlers_takes_and_sends_the_declared_type(crud: Any
     with Client(app) as client:
         added = client.post("/users", json={"name": "ann", "password": "SECRET"})
         assert added.json() == {"name": "ann"}
-        assert client.post("/users", json={"name": 1}).json() == {"name": "ann"}  # by its error handler
+        assert client.post("/users", json={"name": 1}).json() == {
+            "name": "ann"
+        }  # by its error handler
         assert client.get("/users").json() == [{"name": "ann"}]
         assert client.get("/quoted").json() == [{"name": "ann"}]
         assert client.post("/api/users/all", json={}).json() == {"result": [{"name": "ann"}]}
         assert client.post("/api/users/add", json={"item": {"name": 1}}).status_code == 400
         document = app.openapi()["paths"]["/users"]["post"]
-        assert document["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("/User")
+        assert document["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith(
+            "/User"
+        )
 
 
 def guard() -> str:

@@ -1,7 +1,7 @@
 """Values where a type is expected, and classes that say nothing: as a declared response each ends the start.
 
-``-> [User]`` is what somebody writes who means ``list[User]``: it was taken for a type without fields, and all
-fields were sent.
+``-> [User]`` is what somebody writes who means ``list[User]``: it was taken for a type without fields, and
+all fields were sent.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -94,7 +94,9 @@ def test_a_value_is_no_type(add: Callable[[App, Any], None], declared: Any) -> N
         declared = [declared]  # AsyncIterator[(User, int)] has two arguments
     app = App()
     add(app, declared)
-    with pytest.raises(ConfigError, match=r"test_values_for_types.py:\d+\).* is no type; write list"):
+    with pytest.raises(
+        ConfigError, match=r"test_values_for_types.py:\d+\).* is no type; write list"
+    ):
         Client(app)
 
 

@@ -1,8 +1,8 @@
-"""Signatures of functions of generic classes: a function in, its signature with what stands for type variables out.
+"""Signatures: a function in, its parameters and result with the types that its class gives them out.
 
-``class Users(Crud[User])`` says what the ``T`` of ``Crud`` is, and so do ``Crud[User]`` and an object of it: a
-method that is inherited takes and returns a ``User``, with the markers that the argument has. Which class has
-defined the function counts, as each class has variables of its own. Tests:
+``class Users(Crud[User])`` says what the ``T`` of ``Crud`` is, and so do ``Crud[User]`` and an object of it:
+a method that is inherited takes and returns a ``User``, with the markers that the argument has. Which class
+has defined the function counts, as each class has variables of its own. Tests:
 ``tests/gateway/test_generic_classes.py``.
 """
 
@@ -86,10 +86,7 @@ def _of_fields(annotation: Any, signature: inspect.Signature) -> inspect.Signatu
 def _parameters_of(cls: Any) -> dict[str, str]:
     """The parameters of fields that have other names, as attrs makes them of ``_name``."""
     attributes: tuple[Any, ...] = getattr(cls, "__attrs_attrs__", ())
-    return {
-        one.name: getattr(one, "alias", None) or one.name.lstrip("_")
-        for one in attributes
-    }
+    return {one.name: getattr(one, "alias", None) or one.name.lstrip("_") for one in attributes}
 
 
 def variables_of(function: Any) -> dict[Any, Any]:

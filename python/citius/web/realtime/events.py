@@ -65,7 +65,9 @@ class Event:
         if self.id is not None:
             _check_line("id", self.id)
         if self.retry_ms is not None and not isinstance(cast("object", self.retry_ms), int):
-            raise TypeError(f"retry_ms of an event is a number of milliseconds, got {self.retry_ms!r}")
+            raise TypeError(
+                f"retry_ms of an event is a number of milliseconds, got {self.retry_ms!r}"
+            )
 
     def encode(self) -> bytes:
         """The event as it is sent."""

@@ -234,7 +234,8 @@ def identity_of(call: Callable[..., Any]) -> Any:
     """What says whether two functions are one dependency.
 
     Objects that are called may compare equal and yet do different things, such as a frozen dataclass with
-    ``Level(1)`` and ``Level(True)``, or with ``field(compare=False)``: they are one if they look the same too.
+    ``Level(1)`` and ``Level(True)``, or with ``field(compare=False)``: they are one if they look the same
+    too.
     """
     if inspect.isroutine(call) or inspect.isclass(call) or isinstance(call, partial):
         return call

@@ -70,7 +70,7 @@ def check_filterable(annotation: Any) -> None:
 
 
 def _refuse_value(annotation: Any) -> None:
-    """Refuse a value in the place of a type: ``[User]``, ``(User, int)``, ``{"user": User}``, ``User("ann")``.
+    """Refuse a value in the place of a type: ``[User]``, ``(User, int)``, ``{"a": User}``, ``User("ann")``.
 
     Raises:
         Unfilterable: It is one; values would be sent as they are.
@@ -78,7 +78,9 @@ def _refuse_value(annotation: Any) -> None:
     value = bare(annotation)
     if isinstance(value, type):
         return
-    if isinstance(value, (list, tuple, dict, set, frozenset, int, float)) or has_fields(type(value)):
+    if isinstance(value, (list, tuple, dict, set, frozenset, int, float)) or has_fields(
+        type(value)
+    ):
         raise Unfilterable(
             f"{value!r} is no type; write list[User], tuple[User, int], or a class with the fields to send"
         )
@@ -98,7 +100,11 @@ def _refuse_base(annotation: Any) -> None:
         )
 
 
-_BASES: Final = (("msgspec", "Struct"), ("pydantic.main", "BaseModel"), ("pydantic.root_model", "RootModel"))
+_BASES: Final = (
+    ("msgspec", "Struct"),
+    ("pydantic.main", "BaseModel"),
+    ("pydantic.root_model", "RootModel"),
+)
 """Classes that others with fields extend, by module and name: neither package is imported here."""
 
 
