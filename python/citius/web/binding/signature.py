@@ -265,8 +265,8 @@ def _check_cache(function: Any) -> None:
     if is_async(function) or makes_generator(function):
         what = "generator" if makes_generator(function) else "coroutine"
         raise ConfigError(
-            f"{describe(function)} is cached by functools, which keeps its {what} and not the value: only "
-            "the first call would have it; make it a `def`, or use Depends(f, scope='app') for one value of all"
+            f"{describe(function)} is cached by functools, which keeps its {what}, not the value: only "
+            "the first call would have it; make it a `def`, or use Depends(f, scope='app') for one of all"
         )
 
 

@@ -12,7 +12,7 @@ import inspect
 from contextlib import suppress
 from dataclasses import InitVar
 from functools import partial
-from typing import Any, get_origin
+from typing import Any, cast, get_origin
 
 from citius.web.declarations.type_kinds import (
     RECORDS,
@@ -77,8 +77,8 @@ def _of_fields(annotation: Any, signature: inspect.Signature) -> inspect.Signatu
             if one is None or not (isinstance(written, str) or _is_open(written)):
                 continue
             if one.annotation == written or _is_open(one.annotation):
-                made = substituted(resolved_in(base, written), given)
-                made = made.type if isinstance(made, InitVar) else made
+                made: Any = substituted(resolved_in(base, written), given)
+                made = made.type if type(made) is InitVar else made
                 parameters[one.name] = one.replace(annotation=made)
     return signature.replace(parameters=list(parameters.values()))
 
@@ -115,7 +115,8 @@ def _owner_of(function: Any) -> tuple[Any, Any]:
             cls = owner if inspect.isclass(owner) else type(owner)
             return _class_of(owner), _with_function(cls, one.__func__)
         if not (isinstance(one, partial) or inspect.isroutine(one) or hasattr(one, "__wrapped__")):
-            return _class_of(one), _with_any(type(one), ("__call__",))
+            cls = cast("type", type(one))
+            return _class_of(one), _with_any(cls, ("__call__",))
     return None, None
 
 

@@ -230,7 +230,7 @@ class Depends:
         return (None if self.call is None else identity_of(self.call), self.scope, self.cached)
 
 
-def identity_of(call: Callable[..., Any]) -> Any:
+def identity_of(call: Any) -> Any:
     """What says whether two functions are one dependency.
 
     Objects that are called may compare equal and yet do different things, such as a frozen dataclass with
