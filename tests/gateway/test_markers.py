@@ -35,6 +35,7 @@ from citius import (
 )
 from citius.errors import Forbidden, Unauthorized
 from citius.testing import Client
+from citius.web.middleware import Middleware
 from citius.web.security import APIKey, Principal
 from typing_extensions import TypeAliasType
 
@@ -781,3 +782,63 @@ def test_prompts_with_types_that_no_text_is() -> None:
     app.mcp("/mcp").prompt("one")(prompt)
     with pytest.raises(ConfigError, match=r"test_markers.py:\d+.*msgspec cannot read"):
         Client(app).__enter__()
+
+
+@dataclass(kw_only=True)
+class MarkedFields:
+    user: Annotated[str, Depends(guard)]
+    page: Annotated[int, Query(ge=1)] = 1
+
+
+class MarkedPlaces(NamedTuple):
+    user: Annotated[str, Depends(guard)]
+
+
+class MarkedStruct(msgspec.Struct):
+    user: Annotated[str, Depends(guard)] = "anybody"
+
+
+@pytest.mark.parametrize("cls", [MarkedFields, MarkedPlaces, MarkedStruct, Optional[MarkedFields]])
+@pytest.mark.parametrize("style", ["default", "annotation"])
+def test_the_class_of_depends_without_a_function_has_its_own_markers(cls: Any, style: str) -> None:
+    """As the default, ``x: Fields = Depends()``, and of a NamedTuple the start failed."""
+
+    def handler(given: Any = Depends()) -> str:
+        return "panel"
+
+    handler.__annotations__["given"] = cls
+    if style == "annotation":
+        handler = _without_default(cls)
+    with serve(handler) as client:
+        assert client.get("/?user=ann").status_code == 403
+
+
+def _without_default(cls: Any) -> Callable[..., Any]:
+    def handler(given: Any) -> str:
+        return "panel"
+
+    handler.__annotations__["given"] = Annotated[cls, Depends()]
+    return handler
+
+
+@pytest.mark.parametrize("add", ["middleware", "on_startup", "exception_handler", "readiness"])
+def test_attributes_of_objects_whose_methods_are_called(add: str) -> None:
+    class Hooks(Middleware):
+        user: Annotated[str, Depends(guard)] = "anybody"
+
+        def before(self, request: Request) -> None: ...
+
+        def start(self) -> None: ...
+
+        def error(self, request: Request, error: Exception) -> str:
+            return "panel"
+
+    app, hooks = App(), Hooks()
+    adders: dict[str, Callable[[], Any]] = {
+        "middleware": lambda: app.middleware(hooks),
+        "on_startup": lambda: app.on_startup(hooks.start),
+        "exception_handler": lambda: app.exception_handler(KeyError)(hooks.error),
+        "readiness": lambda: app.readiness(hooks.start),
+    }
+    with pytest.raises(ConfigError, match="has Depends.* as an attribute, where nothing reads it"):
+        adders[add]()

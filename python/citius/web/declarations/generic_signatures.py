@@ -12,7 +12,7 @@ import inspect
 from contextlib import suppress
 from dataclasses import InitVar
 from functools import partial
-from typing import Any, cast, get_origin
+from typing import Any, ForwardRef, cast, get_origin
 
 from citius.web.declarations.type_kinds import (
     RECORDS,
@@ -20,6 +20,7 @@ from citius.web.declarations.type_kinds import (
     bases_of,
     behind,
     has_fields,
+    is_named_tuple,
     resolved,
     resolved_in,
     substituted,
@@ -35,7 +36,8 @@ def signature_of(function: Any) -> inspect.Signature:
         ValueError: There is no signature.
     """
     cls = get_origin(function) or function
-    if has_fields(function) and _is_generated(cls.__init__):
+    maker = cls.__new__ if is_named_tuple(cls) else cls.__init__ if has_fields(cls) else None
+    if maker is not None and _is_generated(maker):
         return _of_fields(function, inspect.signature(cls))
     signature = inspect.signature(cls, eval_str=True)
     given = variables_of(function)
@@ -69,16 +71,18 @@ def _of_fields(annotation: Any, signature: inspect.Signature) -> inspect.Signatu
     parameters = dict(signature.parameters)
     names = _parameters_of(get_origin(annotation) or annotation)
     for base in reversed((get_origin(annotation) or annotation).__mro__):
-        if not hasattr(base, "__struct_fields__") and not any(one in vars(base) for one in RECORDS):
+        is_declaring = hasattr(base, "__struct_fields__") or "_fields" in vars(base)
+        if not is_declaring and not any(one in vars(base) for one in RECORDS):
             continue  # its annotations are no fields
         given = _given_in(annotation, base)
         for field, written in inspect.get_annotations(base).items():
             one = parameters.get(names.get(field, field))
-            if one is None or not (isinstance(written, str) or _is_open(written)):
+            if one is None or not (isinstance(written, (str, ForwardRef)) or _is_open(written)):
                 continue
             if one.annotation == written or _is_open(one.annotation):
-                made: Any = substituted(resolved_in(base, written), given)
-                made = made.type if type(made) is InitVar else made
+                made = substituted(resolved_in(base, written), given)
+                if type(made) is InitVar:
+                    made = cast("Any", made).type
                 parameters[one.name] = one.replace(annotation=made)
     return signature.replace(parameters=list(parameters.values()))
 
@@ -115,7 +119,7 @@ def _owner_of(function: Any) -> tuple[Any, Any]:
             cls = owner if inspect.isclass(owner) else type(owner)
             return _class_of(owner), _with_function(cls, one.__func__)
         if not (isinstance(one, partial) or inspect.isroutine(one) or hasattr(one, "__wrapped__")):
-            cls = cast("type", type(one))
+            cls: Any = cast("Any", type(one))
             return _class_of(one), _with_any(cls, ("__call__",))
     return None, None
 

@@ -99,8 +99,10 @@ def marked(annotation: Any, default: Any, where: str) -> Marked:
         plain = annotation.__origin__
         others = [one for one in metadata if as_marker(one) is None]
         plain = Annotated[plain, *others] if others else plain
-    _refuse_lost(plain, where, fields=not any(isinstance(one, Depends) for one in found))
     in_default = as_marker(default)
+    depends = [one for one in (*found, in_default) if isinstance(one, Depends)]
+    is_called = any(one.call is None for one in depends)  # the class has its own parameters
+    _refuse_lost(plain, where, fields=not depends, inside=not is_called)
     if in_default is not None:
         found.append(in_default)
         default = MISSING
@@ -347,8 +349,14 @@ def _without_none(annotation: Any) -> Any:
     return annotation
 
 
-def _refuse_lost(annotation: Any, where: str, *, fields: bool) -> None:
+def _refuse_lost(annotation: Any, where: str, *, fields: bool, inside: bool = True) -> None:
     """Refuse a marker that is left in a type.
+
+    Args:
+        annotation: The type.
+        where: What messages call the parameter.
+        fields: Look into fields of classes.
+        inside: Look into the type at all, and not only at what stands around it.
 
     Raises:
         ConfigError: There is one, or the type has no end.
@@ -376,6 +384,8 @@ def _refuse_lost(annotation: Any, where: str, *, fields: bool) -> None:
                 f"{where} is annotated with {_written(one)}, which is not called for that; write "
                 f"Annotated[…, Depends({_written(one)})]"
             )
+    if not inside:
+        return
     try:
         found = next(markers_in(annotation, fields=fields), None)
     except EndlessType as error:

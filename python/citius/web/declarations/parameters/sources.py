@@ -15,7 +15,7 @@ import re
 from dataclasses import KW_ONLY, fields
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 from citius.errors import ConfigError
 from citius.records import record
@@ -237,9 +237,10 @@ def identity_of(call: Any) -> Any:
     ``Level(1)`` and ``Level(True)``, or with ``field(compare=False)``: they are one if they look the same
     too.
     """
-    if inspect.isroutine(call) or inspect.isclass(call) or isinstance(call, partial):
-        return call
-    return (call, repr(call)) if is_hashable(call) else id(call)
+    if not (inspect.isroutine(call) or inspect.isclass(call) or isinstance(call, partial)):
+        return (call, repr(call)) if is_hashable(call) else id(call)
+    same: Any = cast("Any", call)
+    return same
 
 
 def is_hashable(call: object) -> bool:
