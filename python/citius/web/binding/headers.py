@@ -298,10 +298,15 @@ def check_cookie(
     """Refuse attributes with which clients throw a cookie away (RFC 6265bis §4.1.3, §5.7; CHIPS).
 
     Raises:
-        ValueError: They do.
+        ValueError: They do, or ``same_site`` is none that they know.
     """
     lower = name.lower()
     wrong = ""
+    if same_site not in ("lax", "strict", "none", None):
+        # Clients take what they do not know for "lax", or for "none".
+        raise ValueError(
+            f'same_site of the cookie {name} is "lax", "strict", "none" or None, got {same_site!r}'
+        )
     if not secure:
         if lower.startswith(("__host-", "__secure-")):
             wrong = "its prefix demands secure=True"
