@@ -16,8 +16,9 @@ from citius.http import urls
 from citius.http.client import Client
 from citius.http.errors import InvalidURL
 from citius.http.gateway.forwarding import VIA, Forwarder, check_headers, made_timeout
-from citius.http.gateway.upstreams import Upstreams
+from citius.http.gateway.upstreams import Upstreams, check_no_credentials
 from citius.unknown_options import caller
+from citius.web.binding.headers import MutableHeaders
 from citius.web.declarations.checks import check_callback
 from citius.web.routing.declared_routes import Route, declare
 
@@ -34,6 +35,21 @@ if TYPE_CHECKING:
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 FORWARDED: Final = ("x-forwarded", "forwarded", "both", None)
 _PARAMETER: Final = re.compile(r"\{([A-Za-z_]\w*)(?::\w+)?\}")
+
+
+def _check_values(headers: Mapping[str, str] | None) -> None:
+    """Refuse fields that no request could be sent with.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    for name, value in (headers or {}).items():
+        if not isinstance(cast("object", value), str):
+            raise ConfigError(f"headers= has texts, got {name!r}: {value!r}")
+        try:
+            MutableHeaders([]).add(name, value)
+        except ValueError as error:
+            raise ConfigError(f"headers=: {error}") from None
 
 
 class Declaration:
@@ -98,6 +114,7 @@ class Declaration:
                 keeps_host=host == "client",
             )
             check_headers(headers)
+            _check_values(headers)
             self._forwarder = Forwarder(
                 upstreams,
                 rules,
@@ -136,6 +153,7 @@ class Declaration:
             url = urls.parse(f"{base}{slash}{place}")
         except InvalidURL as error:
             raise ConfigError(f"expected the URL of a server, got {to!r}: {error}") from None
+        check_no_credentials(url)
         self._owned = Client(url.origin, trust_env=False)
         return self._owned, (f"/{path}" if path_slash and path else None)
 

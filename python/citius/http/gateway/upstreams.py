@@ -284,7 +284,22 @@ def check_client(client: Client) -> Client:
             f"requests are passed on as they are: {', '.join(client.of_requests)} of the client has no "
             "meaning for them; give a client without it"
         )
+    if client.base is not None:
+        check_no_credentials(client.base)
     return client
+
+
+def check_no_credentials(url: URL) -> None:
+    """Refuse the URL of a server with a name and a password, which no request that is passed on would have.
+
+    Raises:
+        ConfigError: It has.
+    """
+    if url.username or url.password:
+        raise ConfigError(
+            f"requests for {url.origin} are passed on as they are, without the credentials in the URL: write "
+            'headers={"authorization": "Basic …"}'
+        )
 
 
 def client_of(given: Any) -> Client:
