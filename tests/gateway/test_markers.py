@@ -798,7 +798,7 @@ class MarkedStruct(msgspec.Struct):
     user: Annotated[str, Depends(guard)] = "anybody"
 
 
-@pytest.mark.parametrize("cls", [MarkedFields, MarkedPlaces, MarkedStruct, Optional[MarkedFields]])
+@pytest.mark.parametrize("cls", [MarkedFields, MarkedPlaces, MarkedStruct, MarkedFields | None])
 @pytest.mark.parametrize("style", ["default", "annotation"])
 def test_the_class_of_depends_without_a_function_has_its_own_markers(cls: Any, style: str) -> None:
     """As the default, ``x: Fields = Depends()``, and of a NamedTuple the start failed."""

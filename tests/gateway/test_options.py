@@ -254,8 +254,13 @@ def test_methods_of_an_iterator() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"executor": "x"}, {"form": FormLimits()}, {"on_disconnect": "continue"}], ids=str
-)
+    "given",
+    [
+        {"executor": "x"}, {"form": FormLimits()}, {"on_disconnect": "continue"}, {"response": dict},
+        {"exclude_none": True}, {"exclude_unset": True}, {"exclude_defaults": True}, {"by_alias": False},
+    ],
+    ids=str,
+)  # fmt: skip
 def test_options_that_compiled_code_does_not_have(given: dict[str, Any]) -> None:
     """They were dropped."""
     with pytest.raises(ConfigError, match=f"the route / is compiled: {next(iter(given))}="):

@@ -166,10 +166,14 @@ class TestCookiesThatClientsKeep:
         with pytest.raises(ValueError, match="throw the cookie|time zone"):
             MutableHeaders([]).set_cookie(name, "1", **attributes)
 
-    @pytest.mark.parametrize("same_site", ["strickt", "Strict", "None", "lax; Domain=x.example", ""])
+    @pytest.mark.parametrize(
+        "same_site", ["strickt", "Strict", "None", "lax; Domain=x.example", ""]
+    )
     def test_same_site_that_no_client_knows(self, same_site: Any) -> None:
         """It was sent, and clients took it for another one; ``"None"`` passed without ``Secure``."""
-        with pytest.raises(ValueError, match=r'same_site of the cookie a is "lax", "strict", "none"'):
+        with pytest.raises(
+            ValueError, match=r'same_site of the cookie a is "lax", "strict", "none"'
+        ):
             MutableHeaders([]).set_cookie("a", "1", same_site=same_site)
         with pytest.raises(ValueError, match="same_site of the cookie a"):
             MutableHeaders([]).delete_cookie("a", same_site=same_site)

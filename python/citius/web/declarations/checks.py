@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_origin
 from citius.errors import ConfigError
 from citius.unknown_options import caller
 from citius.web.declarations.parameters.marked import as_marker, refuse_markers
-from citius.web.declarations.parameters.unread_markers import refuse_unread_attributes_of
 from citius.web.declarations.parameters.sources import TOKEN, Depends
+from citius.web.declarations.parameters.unread_markers import refuse_unread_attributes_of
 from citius.web.declarations.type_kinds import called, is_async, makes_generator, python_function
 from citius.web.middleware.base import Middleware, OnConnections, OnRequests
 

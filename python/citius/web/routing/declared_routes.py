@@ -355,6 +355,13 @@ def _continues(pattern: str, options: RouteOptions) -> bool:
     return what == "continue"
 
 
+_OF_PYTHON: Final[dict[str, object]] = {
+    "executor": None, "form": None, "on_disconnect": "cancel", "response": MISSING, "exclude_none": False,
+    "exclude_unset": False, "exclude_defaults": False, "by_alias": True,
+}  # fmt: skip
+"""Options that hold for handlers in Python alone, with what they are without being given."""
+
+
 def declare_compiled(pattern: str, options: RouteOptions) -> Route:
     """The route of native code, without its method; its handler is a function if that is compiled.
 
@@ -373,8 +380,8 @@ def declare_compiled(pattern: str, options: RouteOptions) -> Route:
             f"the route {pattern} is compiled: its handler gets the whole body; drop stream, or add "
             "serial=True for a handler that waits for the pieces of the body"
         )
-    for name in ("executor", "form", "on_disconnect"):
-        if options.get(name) not in (None, "cancel"):
+    for name, usual in _OF_PYTHON.items():
+        if options.get(name, usual) != usual:
             raise ConfigError(
                 f"the route {pattern} is compiled: {name}= is for Python handlers and would not hold; drop it"
             )
