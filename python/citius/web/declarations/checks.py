@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, cast, get_origin
 
 from citius.errors import ConfigError
 from citius.unknown_options import caller
-from citius.web.declarations.parameters.marked import as_marker, refuse_markers
+from citius.web.declarations.parameters.marked import as_marker
 from citius.web.declarations.parameters.sources import TOKEN, Depends
-from citius.web.declarations.parameters.unread_markers import refuse_unread_attributes_of
+from citius.web.declarations.parameters.unread_markers import refuse_markers_of_hook
 from citius.web.declarations.type_kinds import called, is_async, makes_generator, python_function
 from citius.web.middleware.base import Middleware, OnConnections, OnRequests
 
@@ -185,7 +185,7 @@ def check_middleware(function: object) -> None:
     """
     if isinstance(function, Middleware):
         for step in (*function.steps, *function.socket_steps):
-            _refuse_markers(step, "a middleware")
+            refuse_markers_of_hook(step, "a middleware", describe(step))
         return
     check_call(function, "a middleware", "request", "next")
     _check_no_generator(function, "a middleware")
@@ -265,17 +265,7 @@ def check_call(function: object, what: str, *arguments: str) -> None:
             f"{what} is called as {name}({', '.join(arguments)}), and {describe(function)} takes "
             f"{signature}: {error}"
         ) from None
-    _refuse_markers(function, what)
-
-
-def _refuse_markers(function: object, what: str) -> None:
-    """Refuse markers of what is called without reading them, and of the object whose method it is.
-
-    Raises:
-        ConfigError: There is one.
-    """
-    refuse_markers(function, what, describe(function))
-    refuse_unread_attributes_of(function, describe(function))
+    refuse_markers_of_hook(function, what, describe(function))
 
 
 def check_as_made(
@@ -325,7 +315,7 @@ def check_callback(
     if inspect.isclass(target) and not makes:
         raise ConfigError(f"{what} is a function, got the class {target.__qualname__}")
     if arguments == ("...",):
-        _refuse_markers(function, what)
+        refuse_markers_of_hook(function, what, describe(function))
     elif not inspect.isclass(target):
         check_call(function, what, *arguments)
     if not awaits and is_async(target):

@@ -22,6 +22,7 @@ from citius.web.declarations.parameters.marked import (
     markers_in,
     markers_written,
     named_in,
+    refuse_markers,
 )
 from citius.web.declarations.parameters.sources import MISSING
 from citius.web.declarations.type_kinds import python_function
@@ -79,6 +80,21 @@ def refuse_unread_attributes_of(function: Any, where: str) -> None:
                 f"{where} is of {cls.__qualname__}, which has {one!r} as an attribute, where nothing reads "
                 "it; write it as a parameter"
             )
+
+
+def refuse_markers_of_hook(function: Any, what: str, where: str) -> None:
+    """Refuse markers of what is called without reading them, and of the object whose method it is.
+
+    Args:
+        function: A hook, a middleware, an error handler.
+        what: What it is, such as ``a middleware``.
+        where: The function, with file and line.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    refuse_markers(function, what, where)
+    refuse_unread_attributes_of(function, where)
 
 
 def _unread_attributes(cls: Any, known: Set[str]) -> Iterator[Any]:
