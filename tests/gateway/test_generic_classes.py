@@ -6,13 +6,15 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import attrs
 import msgspec
+import pydantic
 import pytest
 import text_annotations
-from citius import App, Depends, HTTPError, Query, Unauthorized
+from citius import App, ConfigError, Depends, HTTPError, Query, Unauthorized
 from citius.testing import Client
 
 T = TypeVar("T")
 K = TypeVar("K")
+B = TypeVar("B", bound=int)
 
 
 def deny() -> str:
@@ -205,3 +207,88 @@ def test_names_in_annotations_are_those_of_the_class_that_has_declared_them(cls:
     with Client(app) as client:
         assert client.get("/?user=me&page=2").status_code == 401
     assert guard() == "anybody"
+
+
+class Slotted(Generic[T]):
+    __slots__ = ()
+
+    def method(self, value: T) -> str:
+        return "open"
+
+    def all(self) -> list[T]:
+        return []
+
+    @classmethod
+    def of_class(cls, value: T) -> str:
+        return "open"
+
+
+class StructService(msgspec.Struct, Generic[T]):
+    page: int = 1
+
+    def method(self, value: T) -> str:
+        return "open"
+
+
+class ModelService(pydantic.BaseModel, Generic[T]):
+    page: int = 1
+
+    def method(self, value: T) -> object:
+        return value
+
+
+class ModelBelow(ModelService[Guarded]):
+    pass
+
+
+class Bounded(Generic[B]):
+    def method(self, value: B) -> object:
+        return value
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        Slotted[Guarded]().method,
+        Slotted[User]().all,
+        Slotted[Guarded].of_class,
+        StructService[Guarded]().method,
+        Service[Any].method.__get__(Service()),
+        Crud().all,
+    ],
+)
+@pytest.mark.parametrize("where", ["handler", "dependency", "procedure"])
+def test_a_variable_that_nothing_gives_a_type_ends_the_start(handler: Any, where: str) -> None:
+    """Objects with ``__slots__`` do not know their arguments: the guard was not called."""
+    app = App()
+    if where == "handler":
+        app.get("/")(handler)
+    elif where == "procedure":
+        app.rpc("name")(handler)
+    else:
+
+        @app.get("/")
+        def taker(value: Annotated[Any, Depends(handler)]) -> str:
+            return "open"
+
+    with pytest.raises(
+        ConfigError, match=r"test_generic_classes.py:\d+\): nothing says what ~T of"
+    ):
+        Client(app)
+
+
+@pytest.mark.parametrize("handler", [ModelService[Guarded]().method, ModelBelow().method])
+def test_a_generic_model_gives_its_arguments(handler: Any) -> None:
+    app = App()
+    app.get("/")(handler)
+    with Client(app) as client:
+        assert client.get("/?value=me").status_code == 401
+
+
+def test_a_variable_with_a_bound_is_that() -> None:
+    app = App()
+    app.get("/")(Bounded[int]().method)
+    app.get("/bound")(Bounded().method)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    with Client(app) as client:
+        assert client.get("/bound?value=5").json() == 5
+        assert client.get("/bound?value=five").status_code == 422

@@ -188,6 +188,8 @@ def read(function: Callable[..., Any]) -> tuple[Parameter, ...]:
         )
     try:
         signature = signature_of(function)
+    except ConfigError as error:
+        raise ConfigError(f"{describe(function)}: {error}") from None
     except NameError as error:
         raise ConfigError(
             f"an annotation of {describe(function)} cannot be resolved: {error}; "

@@ -14,10 +14,11 @@ from dataclasses import InitVar
 from functools import partial
 from typing import Any, ForwardRef, cast, get_origin
 
+from citius.errors import ConfigError
 from citius.web.declarations.type_kinds import (
     RECORDS,
     arguments_of,
-    bases_of,
+    bare,
     behind,
     has_fields,
     is_named_tuple,
@@ -40,20 +41,41 @@ def signature_of(function: Any) -> inspect.Signature:
     if maker is not None and _is_generated(maker):
         return _of_fields(function, inspect.signature(cls))
     signature = inspect.signature(cls, eval_str=True)
-    given = variables_of(function)
-    if not given:
+    annotation, definer = _owner_of(function)
+    if annotation is None or not getattr(definer, "__parameters__", ()):
         return signature
+    given = _given_in(annotation, definer)
 
     def known(annotation: Any) -> Any:
         with suppress(Exception):  # what reads the annotation says which name is not known
             annotation = resolved(annotation, function)
-        return substituted(annotation, given) if _is_open(annotation) else annotation
+        if not _is_open(annotation):
+            return annotation
+        _refuse_open(substituted(annotation, given), definer)
+        return substituted(annotation, given)
 
     parameters = signature.parameters.values()
     return signature.replace(
         parameters=[one.replace(annotation=known(one.annotation)) for one in parameters],
         return_annotation=known(signature.return_annotation),
     )
+
+
+def _refuse_open(annotation: Any, definer: type) -> None:
+    """Refuse a variable of a class that nothing gives a type: its argument may have a marker, or fields.
+
+    Raises:
+        ConfigError: There is one. An object of a class with ``__slots__`` does not know its arguments.
+    """
+    variables = getattr(annotation, "__parameters__", ()) or (annotation,)
+    for one in variables:
+        is_given = not hasattr(one, "__bound__") or bare(one) is not Any
+        if not is_given and one in getattr(definer, "__parameters__", ()):
+            name = definer.__qualname__
+            raise ConfigError(
+                f"nothing says what {one} of {name} is; register what belongs to an object of a class that "
+                f"extends {name}[…] with the type"
+            )
 
 
 def _is_generated(function: Any) -> bool:
@@ -149,10 +171,23 @@ def _with_function(cls: type, function: Any) -> type:
 
 def _given_in(annotation: Any, definer: type) -> dict[Any, Any]:
     """What stands for the type variables of one of the bases of a class, seen from that class."""
-    if (get_origin(annotation) or annotation) is definer:
-        return arguments_of(annotation)
-    for base in bases_of(annotation):
-        cls = get_origin(base) or base
-        if isinstance(cls, type) and issubclass(cls, definer):
+    cls, given = _without_arguments(annotation)
+    if cls is definer:
+        return given
+    bases: tuple[Any, ...] = vars(cls).get("__orig_bases__", cls.__bases__)
+    for base in (substituted(one, given) for one in bases):
+        plain, _ = _without_arguments(base)
+        if isinstance(plain, type) and issubclass(plain, definer):
             return _given_in(base, definer)
     return {}
+
+
+def _without_arguments(annotation: Any) -> tuple[Any, dict[Any, Any]]:
+    """A generic class, and what stands for its variables: pydantic makes a class of each ``Model[User]``."""
+    cls = get_origin(annotation) or annotation
+    made: dict[str, Any] = getattr(cls, "__pydantic_generic_metadata__", {})
+    if made.get("origin") is not None:
+        origin = made["origin"]
+        names = origin.__pydantic_generic_metadata__["parameters"]
+        return origin, dict(zip(names, made["args"], strict=False))
+    return cls, arguments_of(annotation)

@@ -133,7 +133,7 @@ def _container_base(annotation: Any) -> Any:
     cls: Any = get_origin(annotation) or annotation
     if issubclass(cls, (str, bytes, bytearray, memoryview, range)) or cls.__module__ == "enum":
         return None
-    for base in bases_of(annotation):
+    for base in _bases(annotation):
         plain = get_origin(base) or base
         if plain in ARRAYS or plain in MAPPINGS or plain in STREAMS:
             return base
@@ -144,7 +144,7 @@ def _container_base(annotation: Any) -> Any:
     return None
 
 
-def bases_of(annotation: Any) -> list[Any]:
+def _bases(annotation: Any) -> list[Any]:
     """The bases of a class with its arguments put in the places of type variables."""
     cls: Any = get_origin(annotation) or annotation
     bases: tuple[Any, ...] = cls.__dict__.get("__orig_bases__", cls.__bases__)
@@ -376,7 +376,7 @@ def _hints_of(annotation: Any) -> dict[str, Any]:
         own = _resolved_all(cls, get_type_hints(cls, include_extras=True))
         given = arguments_of(annotation)
         return {name: substituted(one, given) for name, one in own.items()}
-    for base in reversed(bases_of(annotation)):
+    for base in reversed(_bases(annotation)):
         plain = get_origin(base) or base
         if isinstance(plain, type) and plain not in (object, Generic, Protocol, tuple, dict):
             found |= _hints_of(base)
