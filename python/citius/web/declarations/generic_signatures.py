@@ -174,7 +174,8 @@ def _given_in(annotation: Any, definer: type) -> dict[Any, Any]:
     cls, given = _without_arguments(annotation)
     if cls is definer:
         return given
-    bases: tuple[Any, ...] = vars(cls).get("__orig_bases__", cls.__bases__)
+    made: Any = cls
+    bases: tuple[Any, ...] = made.__dict__.get("__orig_bases__", made.__bases__)
     for base in (substituted(one, given) for one in bases):
         plain, _ = _without_arguments(base)
         if isinstance(plain, type) and issubclass(plain, definer):
