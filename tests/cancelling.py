@@ -15,10 +15,18 @@ WAIT_S = 20.0
 
 
 class Cancelled:
-    """Runs ``coroutine``; its suspension of this number (from 1) ends with ``CancelledError``."""
+    """Runs ``coroutine``; its suspension of this number (from 1) ends with ``CancelledError``, or ``error``."""
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], number: int, *, after: bool) -> None:
+    def __init__(
+        self,
+        coroutine: Coroutine[Any, Any, Any],
+        number: int,
+        *,
+        after: bool,
+        error: type[BaseException] = asyncio.CancelledError,
+    ) -> None:
         self._coroutine, self._number, self._after = coroutine, number, after
+        self._error = error
         self.met = False
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -40,7 +48,7 @@ class Cancelled:
                 if future is not None:
                     future._asyncio_future_blocking = False
                     future.cancel()
-                error = asyncio.CancelledError()
+                error = self._error()
                 continue
             try:
                 if future is not None:
@@ -49,7 +57,7 @@ class Cancelled:
             except BaseException as came:
                 error = came
             else:
-                error = asyncio.CancelledError() if is_here else None
+                error = self._error() if is_here else None
 
 
 async def at_every_await(use: Callable[[], Coroutine[Any, Any, Any]]) -> AsyncIterator[str]:

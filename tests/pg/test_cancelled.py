@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from cancelling import at_every_await
+from cancelling import Cancelled, at_every_await
 from citius.pg import Pool
 from pg_rig import Server
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -86,6 +86,31 @@ def test_a_pool(server: Server, use: Callable[[Pool], Coroutine[Any, Any, None]]
             async for where in at_every_await(lambda: use(pool)):
                 assert tuple(await pool.fetch_one(STATE)) == CLEAN, where
                 await check_ended(lambda: pool.fetch_value(HELD), where)
+
+    asyncio.run(steps())
+
+
+class Interrupted(BaseException):
+    """What is no cancellation, such as ``KeyboardInterrupt``."""
+
+
+def test_a_session_that_comes_as_its_waiter_is_interrupted_goes_back(server: Server) -> None:
+    """Whatever ends the wait: it is not only ``CancelledError`` that is thrown into coroutines."""
+
+    async def steps() -> None:
+        async with Pool(server.dsn, size=1, wait_s=2) as pool:
+
+            async def wait() -> None:
+                await Cancelled(pool.acquire(), 1, after=True, error=Interrupted)
+
+            async with pool.transaction():
+                waiting = asyncio.ensure_future(wait())
+                await asyncio.sleep(0)
+                assert pool.queued == 1
+            with pytest.raises(Interrupted):
+                await waiting
+            async with pool.transaction() as tx:
+                assert await tx.fetch_value("SELECT 1") == 1
 
     asyncio.run(steps())
 

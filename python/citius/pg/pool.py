@@ -483,7 +483,8 @@ class Pool(Statements):
                 return waiter.result()
             self._count("refused")
             raise self._exhausted() from None
-        except asyncio.CancelledError:
+        except BaseException:
+            # Cancelled, closed or interrupted in the turn in which it came.
             if _has_session(waiter):
                 self.release(waiter.result())
             raise
