@@ -15,7 +15,7 @@ WAIT_S = 20.0
 
 
 class Cancelled:
-    """Runs ``coroutine``; its suspension of this number (from 1) ends with ``CancelledError``, or ``error``."""
+    """Runs ``coroutine``; its suspension of this number (from 1) ends with ``error``."""
 
     def __init__(
         self,

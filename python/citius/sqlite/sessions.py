@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from citius.sqlite.errors import StatementRefused
 from citius.sqlite.texts import (
     PRAGMAS_OF_THE_DATABASE,
+    TEXT_CHARS_KEPT_MAX,
     Change,
     calls,
     makes_temporary_trigger,
@@ -26,6 +27,9 @@ SAVEPOINT_PREFIX = "citius_"
 """What the names of the pool's own savepoints begin with."""
 # Statements that the `sqlite3` module keeps, which are not prepared, and so not judged, again.
 KEPT_MAX = 256
+# Characters of the long ones among them. SQLite takes up to 80 bytes for each of a list of parameters:
+# without a bound lists of as many values as clients send would make 256 statements of several MiB each.
+LONG_CHARS_MAX = 512 * 1024
 # It attaches a file of its own, and detaches it. The groups are atomic: a comment ends where it first can, so
 # that no other statement stands between the comments.
 _VACUUM = re.compile(
@@ -63,6 +67,9 @@ class Session(sqlite3.Connection):
         """Judge statements from now on."""
         # By the texts that the `sqlite3` module may keep; in the order of their use, as it has them.
         self._changing: dict[str, Change] = {}
+        # Long texts that it may keep, and their length.
+        self._long: set[str] = set()
+        self._long_chars = 0
         self.set_authorizer(self._authorize)
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
@@ -93,6 +100,8 @@ class Session(sqlite3.Connection):
     def _judge(
         self, sql: str, execute: Callable[..., sqlite3.Cursor], *arguments: Any
     ) -> sqlite3.Cursor:
+        if len(sql) > TEXT_CHARS_KEPT_MAX:
+            self._make_room(sql)
         self._sql, self._refused, self._asked_by = sql, None, None
         try:
             if sql in self._changing and not self._takes(self._changing[sql]):
@@ -110,6 +119,21 @@ class Session(sqlite3.Connection):
         finally:
             # What is prepared without a text, by a script or by SQLite, is not taken for this one.
             self._sql, self._triggers = "", frozenset()
+
+    def _make_room(self, sql: str) -> None:
+        """Have the `sqlite3` module forget its statements when the long ones take too much.
+
+        It counts them, not their bytes, and forgets one only for another one.
+        """
+        if sql in self._long:
+            return
+        if self._long_chars + len(sql) > LONG_CHARS_MAX and self._long:
+            for number in range(KEPT_MAX):
+                super().execute(f"SELECT {number}").close()
+            self._long.clear()
+            self._long_chars = 0
+        self._long.add(sql)
+        self._long_chars += len(sql)
 
     def _is_of_trigger(self) -> bool:
         """Whether what asked for what the connection did before is a trigger; it may from then on."""

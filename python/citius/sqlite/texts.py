@@ -25,6 +25,9 @@ _TOKEN = re.compile(
     r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|\$([0-9]+)"
 )
 _KEPT = 512
+TEXT_CHARS_KEPT_MAX = 8 * 1024
+"""What is found out of a longer text is not kept: it is mostly made for one request, such as a list of as
+many parameters as a client has sent values."""
 # What stands before the first word: white space, comments.
 _BEFORE = re.compile(r"(?:[\s;\ufeff]+|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*(?:\*/|$))*")
 _PRAGMA = re.compile(r"pragma\s+(?:\w+\s*\.\s*)?(\w+)\s*([=(]?)", re.I)
@@ -47,11 +50,13 @@ _READING = frozenset(("select", "values", "with", "explain"))
 _STORED = (int, str, bytes, bytearray, memoryview)
 
 
-@lru_cache(_KEPT)
 def _numbered(sql: str) -> str:
     if "$" not in sql:
         return sql
     return _TOKEN.sub(lambda found: f"?{found[1]}" if found[1] else found[0], sql)
+
+
+_kept_numbered = lru_cache(_KEPT)(_numbered)
 
 
 def prepare(sql: Any, arguments: tuple[object, ...]) -> tuple[str, tuple[object, ...]]:
@@ -62,7 +67,8 @@ def prepare(sql: Any, arguments: tuple[object, ...]) -> tuple[str, tuple[object,
     """
     if type(sql) is not str:
         sql, arguments = render(sql, arguments)
-    return _numbered(sql), parameters(arguments)
+    numbered = _kept_numbered if len(sql) <= TEXT_CHARS_KEPT_MAX else _numbered
+    return numbered(sql), parameters(arguments)
 
 
 def parameters(values: Any) -> tuple[object, ...]:
@@ -110,9 +116,12 @@ class Change(enum.Enum):
     PROCESS = "changes a setting of the whole process"
 
 
-@lru_cache(_KEPT)
 def change_of(sql: str) -> Change | None:
     """What a statement seems to change, to refuse it before it waits; ``Session`` has the last word."""
+    return (_kept_change_of if len(sql) <= TEXT_CHARS_KEPT_MAX else _change_of)(sql)
+
+
+def _change_of(sql: str) -> Change | None:
     start = _BEFORE.match(sql)
     rest = sql[start.end() :] if start is not None else sql
     word = "".join(takewhile(str.isalpha, rest[:16])).lower()
@@ -127,6 +136,9 @@ def change_of(sql: str) -> Change | None:
         is_setting = found[2] and found[1].lower() not in PRAGMAS_OF_THE_DATABASE
         return Change.SETTINGS if is_setting else None
     return None
+
+
+_kept_change_of = lru_cache(_KEPT)(_change_of)
 
 
 def _words(sql: str) -> tuple[str, ...]:
