@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from citius import App, ServiceUnavailable
+from citius import App, ConfigError, ServiceUnavailable
 from citius.cluster import Cache, Cluster, Lock, LockLost, LockTaken, Presence, Stats
 from citius.cluster.cachestores import MemoryCache, RedisCache, SharedCache
 from citius.cluster.engines import EngineAway
@@ -269,6 +269,62 @@ def test_members_of_all_nodes(make: Any, kind: str) -> None:
                 await asyncio.sleep(0.01)
         await one.stop()
         await two.stop()
+
+    run(steps)
+
+
+# What a client may have in a text of JSON, which `json.loads` takes.
+HALF_A_PAIR = "\ud800"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_member_of_any_name_leaves_the_others_there(make: Any, kind: str) -> None:
+    stores = make("presence", kind)
+
+    async def steps() -> None:
+        topic = f"room {HALF_A_PAIR}"
+        one, two = (Presence(stores(), topic, timeout_s=PATIENT_S, ttl_s=1) for _ in range(2))
+        async with one.enter("ann"), one.enter(HALF_A_PAIR, 1), one.enter("bob", 2):
+            everyone = {"ann": None, HALF_A_PAIR: 1, "bob": 2}
+            assert await one.members() == everyone
+            async with asyncio.timeout(10):
+                while await two.members() != everyone:
+                    await asyncio.sleep(0.01)
+        async with asyncio.timeout(10):
+            while await two.count():
+                await asyncio.sleep(0.01)
+        await one.stop()
+        await two.stop()
+
+    run(steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lock_and_a_cached_value_have_any_name(make: Any, kind: str) -> None:
+    locks, caches = make("locks", kind), make("cache", kind)
+
+    async def steps() -> None:
+        async with Lock(locks(), HALF_A_PAIR).hold():
+            with pytest.raises(LockTaken):
+                async with Lock(locks(), HALF_A_PAIR).hold(wait_s=0):
+                    pass
+        cache: Cache[int] = Cache(caches(), timeout_s=PATIENT_S, type=int)
+        await cache.set(HALF_A_PAIR, 7)
+        assert await cache.get(HALF_A_PAIR) == 7
+        await cache.delete(HALF_A_PAIR)
+        assert await cache.get(HALF_A_PAIR) is None
+
+    run(steps)
+
+
+def test_a_member_that_is_no_text_is_refused_where_it_enters() -> None:
+    async def steps() -> None:
+        presence = Presence(MemoryPresence(), "room")
+        number: Any = 7
+        with pytest.raises(ConfigError, match="member"):
+            async with presence.enter(number):
+                pass
+        assert await presence.members() == {}
 
     run(steps)
 

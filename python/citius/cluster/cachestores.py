@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from citius.cluster.engines import encoded
 from citius.cluster.redisclient import Script, checked, command
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class SharedCache:
         self._table.discard(self._key("claim", key), token)
 
     def _key(self, kind: str, name: str) -> bytes:
-        return f"{self._prefix}:{kind}:{name}".encode()
+        return encoded(f"{self._prefix}:{kind}:{name}")
 
 
 _RELEASE: Final = """
@@ -245,8 +246,8 @@ class RedisCache:
         call = self._release.call([self._key("claim", key)], [token])
         await self._release.replies(self._client, [call])
 
-    def _key(self, kind: str, name: str) -> str:
-        return f"{self._prefix}:{kind}:{name}"
+    def _key(self, kind: str, name: str) -> bytes:
+        return encoded(f"{self._prefix}:{kind}:{name}")
 
 
 def new_version() -> bytes:

@@ -37,6 +37,14 @@ class EngineRefused(EngineAway):
     """The engine has responded that it does not do that."""
 
 
+def encoded(name: str) -> bytes:
+    """A name that an application gives as bytes: any text, also one with half of a surrogate pair.
+
+    JSON has such texts, and a client's text may be part of a name.
+    """
+    return name.encode("utf-8", "surrogatepass")
+
+
 class Entry(NamedTuple):
     """A record to be appended to a channel."""
 

@@ -19,6 +19,7 @@ import time
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
+from citius.cluster.engines import encoded
 from citius.cluster.outage import Asker, Away, give_back
 from citius.cluster.redisclient import Script, checked
 from citius.errors import ServiceUnavailable
@@ -230,7 +231,7 @@ class SharedLocks:
         """Try to take a lock."""
         if name in self._held:
             return None
-        key = f"{self._prefix}:{name}".encode()
+        key = encoded(f"{self._prefix}:{name}")
         stack = ExitStack()
         locked: AbstractContextManager[bool] = self._table.locked(key)
         if not stack.enter_context(locked):
@@ -306,8 +307,8 @@ class RedisLocks:
         (reply,) = checked(await script.replies(self._client, [script.call(keys, arguments)]))
         return reply
 
-    def _key(self, kind: str, name: str) -> str:
+    def _key(self, kind: str, name: str) -> bytes:
         # What is in braces says which node of a cluster has both keys; it ends with the first `}`.
         if not name or "}" in name or name.startswith("%"):
             name = "%" + name.encode(errors="surrogatepass").hex()
-        return f"{self._prefix}:{kind}:{{{name}}}"
+        return encoded(f"{self._prefix}:{kind}:{{{name}}}")

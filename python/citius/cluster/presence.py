@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import msgspec
 
-from citius.cluster.engines import cancel
+from citius.cluster.engines import cancel, encoded
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 from citius.cluster.stats import Stats
+from citius.unknown_options import check_value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -99,6 +100,7 @@ class Presence:
             member: Its name.
             info: What the others see of it: what msgspec can encode.
         """
+        check_value("presence.enter", "member", member, "str")
         said = msgspec.msgpack.encode(info)
         count, _ = self._here.get(member, (0, b""))
         self._here[member] = count + 1, said
@@ -151,13 +153,13 @@ class Presence:
                 await self._asker.ask(lambda: self._write({}, names, {}))
 
     def _own(self) -> dict[bytes, bytes]:
-        return {member.encode(): said for member, (_, said) in self._here.items()}
+        return {encoded(member): said for member, (_, said) in self._here.items()}
 
     def _decoded(self, members: Mapping[bytes, bytes]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for member, said in members.items():
             try:
-                found[member.decode()] = msgspec.msgpack.decode(said)
+                found[member.decode("utf-8", "surrogatepass")] = msgspec.msgpack.decode(said)
             except (ValueError, msgspec.MsgspecError):
                 # No node of this cluster has written that.
                 counts = self._stats.foreign

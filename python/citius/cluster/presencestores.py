@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from citius.cluster.engines import EngineRefused
+from citius.cluster.engines import EngineRefused, encoded
 from citius.cluster.redisclient import Script, checked
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class MemoryPresence:
     async def read(self, topic: str) -> list[Mapping[bytes, bytes]]:
         """The members of each node."""
         nodes = self._topics.get(topic, {}).values()
-        return [{name.encode(): said for name, said in members.items()} for members in nodes]
+        return [{encoded(name): said for name, said in members.items()} for members in nodes]
 
 
 class SharedPresence:
@@ -70,7 +70,7 @@ class SharedPresence:
         ttl_s: float,
     ) -> None:
         """Note a node's members."""
-        members = {name.encode(): said for name, said in everything.items()}
+        members = {encoded(name): said for name, said in everything.items()}
 
         def change(old: bytes | None) -> bytes:
             nodes = self._nodes(old)
@@ -94,7 +94,7 @@ class SharedPresence:
         return {node: said for node, said in nodes.items() if said[0] > now}
 
     def _key(self, topic: str) -> bytes:
-        return f"{self._prefix}:{topic}".encode()
+        return encoded(f"{self._prefix}:{topic}")
 
 
 # The field of a hash that says which write was its last; no UTF-8, so no member has its name.
@@ -135,15 +135,13 @@ class RedisPresence:
         key, nodes, ttl_ms = self._node(topic, node), self._nodes(topic), round(1000 * ttl_s)
         before, number = self._written.pop((topic, node), None), secrets.token_bytes(_NUMBER_BYTES)
         calls: list[Sequence[Argument]] = [["HGET", key, _WRITE]]
-        calls.append(
-            ["HSET", key, _WRITE, number, *(part for pair in entered.items() for part in pair)]
-        )
+        calls.append(["HSET", key, _WRITE, number, *_fields(entered)])
         if left:
-            calls.append(["HDEL", key, *left])
+            calls.append(["HDEL", key, *map(encoded, left)])
         calls += [["PEXPIRE", key, ttl_ms], ["SADD", nodes, node], ["EXPIRE", nodes, _NODES_S]]
         found = (await self._ask(calls))[0]
         if found != before or (found is None and len(everything) > len(entered)):
-            pairs = [_WRITE, number, *(part for pair in everything.items() for part in pair)]
+            pairs = [_WRITE, number, *_fields(everything)]
             call = self._replace.call([key], [ttl_ms, *pairs])
             checked(await self._replace.replies(self._client, [call]))
         self._written[topic, node] = number
@@ -167,11 +165,16 @@ class RedisPresence:
     async def _ask(self, calls: Sequence[Sequence[Argument]]) -> list[Any]:
         return checked(await self._client.pipeline(calls))
 
-    def _nodes(self, topic: str) -> str:
-        return f"{self._prefix}:{topic}:nodes"
+    def _nodes(self, topic: str) -> bytes:
+        return encoded(f"{self._prefix}:{topic}:nodes")
 
-    def _node(self, topic: str, node: str) -> str:
-        return f"{self._prefix}:{topic}:node:{node}"
+    def _node(self, topic: str, node: str) -> bytes:
+        return encoded(f"{self._prefix}:{topic}:node:{node}")
+
+
+def _fields(members: Mapping[str, bytes]) -> list[bytes]:
+    """Names and values of a hash, one after the other."""
+    return [part for name, said in members.items() for part in (encoded(name), said)]
 
 
 def _pairs(reply: object) -> dict[bytes, bytes]:
