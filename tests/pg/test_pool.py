@@ -505,6 +505,27 @@ def test_a_pool_that_is_not_open(server) -> None:
     asyncio.run(main())
 
 
+def test_a_pool_whose_loop_has_ended_without_closing_it_is_opened_anew(server) -> None:
+    pool = pg.Pool(server.dsn, size=1)
+
+    async def leave() -> None:
+        await pool.open()
+        await pool.transaction().__aenter__()
+
+    async def use() -> object:
+        async with pool, pool.transaction() as tx:
+            return await tx.fetch_value("SELECT 1")
+
+    asyncio.run(leave())
+    assert asyncio.run(use()) == asyncio.run(use()) == 1
+    asyncio.run(leave())
+    assert pool.sync.fetch_value("SELECT 1") == 1
+    pool.sync.close()
+    asyncio.run(leave())
+    asyncio.run(pool.close())
+    assert pool.sessions == 0
+
+
 def test_dsn() -> None:
     target = parse("postgresql://us%40er:p%3A@db.example:5433/shop?application_name=x", {})
     assert (target.host, target.port, target.user) == ("db.example", 5433, "us@er")

@@ -229,6 +229,28 @@ def test_the_client_must_be_open(server: Server) -> None:
     asyncio.run(main())
 
 
+def test_a_client_whose_loop_has_ended_without_closing_it_is_opened_anew(server: Server) -> None:
+    redis = Redis(server.url)
+
+    async def leave() -> None:
+        await redis.open()
+        assert await redis.ping()
+
+    async def use() -> object:
+        async with redis:
+            return await redis.ping()
+
+    asyncio.run(leave())
+    assert asyncio.run(use())
+    assert asyncio.run(use())
+    asyncio.run(leave())
+    assert redis.sync.ping()
+    redis.sync.close()
+    asyncio.run(leave())
+    asyncio.run(redis.close())
+    assert redis.connections == 0
+
+
 def test_closing_waits_for_commands_under_way(own_server: Server) -> None:
     async def main() -> None:
         redis = Redis(own_server.url)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from citius import ConfigError, sqlite
+from rig import wait_for
 
 ENDLESS = "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 
@@ -239,3 +240,28 @@ def test_backup(path: Path, tmp_path: Path) -> None:
             assert await pool.fetch("SELECT x FROM t") == [(1,)]
 
     asyncio.run(main())
+
+
+def test_a_pool_whose_loop_has_ended_without_closing_it_is_opened_anew(path: Path) -> None:
+    """The transaction that was open there is rolled back: others can write."""
+    pool = sqlite.Pool(path, readers=1, busy_s=20)
+
+    async def leave() -> None:
+        await pool.open()
+        tx = await pool.transaction().__aenter__()
+        await tx.execute("CREATE TABLE left_behind (a)")
+
+    async def use() -> object:
+        async with pool:
+            await pool.execute("CREATE TABLE IF NOT EXISTS item (a)")
+            return await pool.fetch_value("SELECT count(*) FROM sqlite_master")
+
+    before = threading.active_count()
+    asyncio.run(leave())
+    assert asyncio.run(use()) == asyncio.run(use()) == 1
+    asyncio.run(leave())
+    assert pool.sync.fetch_value("SELECT count(*) FROM item") == 0
+    pool.sync.close()
+    asyncio.run(leave())
+    asyncio.run(pool.close())
+    wait_for(lambda: threading.active_count() <= before + 1, "its threads have ended")

@@ -9,8 +9,11 @@ opened; a client that is opened again in the child begins anew. Tests: ``tests/p
 from __future__ import annotations
 
 import os
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
+
+if TYPE_CHECKING:
+    import asyncio
 
 OPENED_BEFORE = "the pool was opened before a fork: open it in the process that uses it"
 
@@ -18,9 +21,17 @@ OPENED_BEFORE = "the pool was opened before a fork: open it in the process that 
 class Connection(Protocol):
     """One that a child has a copy of."""
 
-    def leave_to_parent(self) -> None:
+    def leave(self) -> None:
         """Close the socket, say nothing, and ask nothing of the event loop, which is the parent's."""
         ...
+
+
+def is_lost(process: int, loop: asyncio.AbstractEventLoop | None) -> bool:
+    """Whether a pool that was opened in ``process`` on ``loop`` cannot be used here, nor closed.
+
+    It is another process', or the loop has ended without closing it.
+    """
+    return process != os.getpid() or (loop is not None and loop.is_closed())
 
 
 _connections: WeakSet[Connection] = WeakSet()
@@ -33,7 +44,7 @@ def hold(connection: Connection) -> None:
 
 def _leave_all() -> None:
     for connection in list(_connections):
-        connection.leave_to_parent()
+        connection.leave()
     _connections.clear()
 
 

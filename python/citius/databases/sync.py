@@ -257,14 +257,14 @@ class SyncCursor(Block, Generic[_Row]):
 def open_pool(pool: Pool) -> asyncio.AbstractEventLoop:
     """The loop of a pool, which is opened if it is not."""
     loop = pool.loop
-    if loop is None:
+    if loop is None or (loop.is_closed() and pool.process == os.getpid()):
         if is_serial():
             raise ChannelMisuse(
                 "pool.sync would connect here, which stops the event loop of this thread: open the pool "
                 "before, with App(lifespan=pool.lifespan)"
             )
         with _opening:
-            if (loop := pool.loop) is None:
+            if (loop := pool.loop) is None or loop.is_closed():
                 loop = _own_loop()
                 _result(loop, pool.open())
                 _opened.add(pool)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, overload
 
 from citius._core import PgPool, PgTypes
 from citius.databases.callbacks import call_back, refuse_coroutine
-from citius.databases.forks import OPENED_BEFORE
+from citius.databases.forks import OPENED_BEFORE, is_lost
 from citius.databases.statements import METHODS, Statements
 from citius.errors import ConfigError
 from citius.observability import logging
@@ -169,7 +169,7 @@ class Pool(Statements):
         return self._twins.get(get_ident(), self)
 
     async def _open(self) -> None:
-        self._leave_to_parent()
+        self._leave_what_is_lost()
         if self._core is not None:
             raise RuntimeError("the pool is open already")
         self.loop = loop = asyncio.get_running_loop()
@@ -197,7 +197,7 @@ class Pool(Statements):
 
     async def close(self, *, wait_s: float = 5.0) -> None:
         """Let statements and transactions end, for ``wait_s`` at most, and close all sessions."""
-        self._leave_to_parent()
+        self._leave_what_is_lost()
         core = self._core
         if core is None:
             return
@@ -242,16 +242,17 @@ class Pool(Statements):
             self.__dict__.pop(name, None)
         self._core = self.loop = None
 
-    def _leave_to_parent(self) -> None:
-        """Be closed in a child that was forked since it was opened: its sessions are the parent's."""
-        if self._core is None or self.process == os.getpid():
+    def _leave_what_is_lost(self) -> None:
+        """Be closed in a child that was forked since it was opened, and where its loop has ended."""
+        if self._core is None or not is_lost(self.process, self.loop):
             return
+        for session in self._sessions:
+            session.leave()
         reactors.unshare(self)
         self._forget_core()
         self._twins, self._sessions, self._by_core = {}, set(), {}
         self._waiting, self._tasks, self.listeners = deque(), set(), set()
-        self._heartbeat = None
-        self._is_looking, self._cancelling = False, Cancelling(self)
+        self._heartbeat, self._is_looking, self._cancelling = None, False, Cancelling(self)
 
     def transaction(
         self,
@@ -483,8 +484,7 @@ class Pool(Statements):
                 return waiter.result()
             self._count("refused")
             raise self._exhausted() from None
-        except BaseException:
-            # Cancelled, closed or interrupted in the turn in which it came.
+        except BaseException:  # in the turn in which it came, maybe
             if _has_session(waiter):
                 self.release(waiter.result())
             raise
@@ -566,8 +566,8 @@ class Pool(Statements):
         session.close()
 
     def _exhausted(self) -> PoolExhausted:
-        why = f"no session with the {self.targets[0]} became free within {self._wait_s:g} s"
-        return PoolExhausted(why)
+        server, wait_s = self.targets[0], self._wait_s
+        return PoolExhausted(f"no session with the {server} became free within {wait_s:g} s")
 
     # --- what the extension tells ---
 

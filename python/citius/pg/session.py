@@ -106,10 +106,10 @@ class Session(Carried[PgConnection, LoopHome]):
             logging.warning(f"PostgreSQL: a session with the {self.target} is closed: {why}")
             self.core.end(why)
 
-    def leave_to_parent(self) -> None:
-        """Close the copy of the socket that this child has."""
+    def leave(self) -> None:
+        """Close the socket, and ask nothing of the loop."""
         self.is_closed = True
-        super().leave_to_parent()
+        super().leave()
 
     # --- for streams: the loop carries the bytes, so that reading can wait ---
 

@@ -72,8 +72,8 @@ class Carried(Generic[_Core, _Home]):
         self._unsent = b""
         self._watches = (False, False)
 
-    def leave_to_parent(self) -> None:
-        """Close the copy of the socket that a forked child has."""
+    def leave(self) -> None:
+        """Close the socket where the home is gone: in a forked child, and where its loop has ended."""
         self._reactor = None
         if self._socket is not None:
             self._socket.close()

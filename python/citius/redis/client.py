@@ -11,6 +11,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeVar, overload
 
 from citius._core import RedisClient
+from citius.databases.forks import is_lost
 from citius.errors import ChannelMisuse, ConfigError
 from citius.observability.clients import measured
 from citius.process import reactors
@@ -33,7 +34,6 @@ from citius.unknown_options import check_value, known_options
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
-    from types import TracebackType
 
     from citius.redis.caching import ClientCache
     from citius.redis.calls import Call
@@ -161,12 +161,7 @@ class Redis(Commands[_Data], Generic[_Data]):
         await self.open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def open(self) -> None:
@@ -218,17 +213,22 @@ class Redis(Commands[_Data], Generic[_Data]):
 
     async def close(self, *, wait_s: float = 5.0) -> None:
         """Let commands that are under way end, for ``wait_s`` at most, and close all connections."""
-        self._leave_to_parent()
+        self._leave_what_is_lost()
         if not has_loop():
             self.close_here(wait_s)
         elif (home := self._home) is not None:
             here = home.is_here()
             await (self._end(wait_s) if here else asyncio.to_thread(self.close_here, wait_s))
 
-    def _leave_to_parent(self) -> None:
-        """Be closed in a child that was forked since it was opened: its connections are the parent's."""
-        if self._home is None or self._process == os.getpid():
+    def _is_lost(self) -> bool:
+        return self._home is not None and is_lost(self._process, self._home.loop)
+
+    def _leave_what_is_lost(self) -> None:
+        """Be closed in a child that was forked since it was opened, and where its loop has ended."""
+        if not self._is_lost():
             return
+        if self._connections is not None:
+            self._connections.leave()
         reactors.unshare(self)
         for name in (*_NATIVE, "_call"):
             self.__dict__.pop(name, None)
@@ -238,7 +238,7 @@ class Redis(Commands[_Data], Generic[_Data]):
 
     def _begin(self) -> Promise[None]:
         """Make the home and the extension's part; the first connection is on its way."""
-        self._leave_to_parent()
+        self._leave_what_is_lost()
         if self._home is not None:
             raise RuntimeError(
                 "the client is open already; that of a Cluster is opened and closed by it, without a lifespan"
@@ -358,7 +358,7 @@ class Redis(Commands[_Data], Generic[_Data]):
 
     def open_here(self) -> None:
         """Open it in a thread or a greenlet, unless it is open."""
-        if self._core is not None and self._process == os.getpid():
+        if self._core is not None and not self._is_lost():
             return
         refuse_loop("redis.sync", "await redis.…")
         if is_serial():
@@ -367,9 +367,9 @@ class Redis(Commands[_Data], Generic[_Data]):
                 "before, with App(lifespan=redis.lifespan)"
             )
         with self._opening:
-            if self._core is not None:
-                if self._process != os.getpid():
-                    raise RuntimeError(_OPENED_BEFORE)
+            if self._core is not None and self._process != os.getpid():
+                raise RuntimeError(_OPENED_BEFORE)
+            if self._core is not None and not self._is_lost():
                 return
             try:
                 self._begin().wait()
@@ -379,6 +379,7 @@ class Redis(Commands[_Data], Generic[_Data]):
 
     def close_here(self, wait_s: float = 5.0) -> None:
         """Close it in a thread or a greenlet."""
+        self._leave_what_is_lost()
         home = self._home
         if home is None:
             return

@@ -479,6 +479,12 @@ class Connections:
         end = self.home.spawn(run())
         self._cancels[name] = cancel
 
+    def leave(self) -> None:
+        """Close all sockets where the loop has ended, which is asked for nothing."""
+        self.is_ending = True
+        for link in list(self._by_core.values()):
+            link.leave()
+
     def close(self) -> None:
         """Close all, and end all attempts."""
         self.is_ending = True

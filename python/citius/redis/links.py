@@ -120,10 +120,10 @@ class Link(Carried[RedisConnection, "Home"]):
         self._flush()
         self.core.end(why)
 
-    def leave_to_parent(self) -> None:
-        """Close the copy of the socket that this child has."""
+    def leave(self) -> None:
+        """Close the socket, and ask nothing of the loop."""
         self.is_closed = True
-        super().leave_to_parent()
+        super().leave()
 
     def _expire(self, timeout_s: float) -> None:
         self._opened.resolve(error=no_response(self.address, timeout_s))

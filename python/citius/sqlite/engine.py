@@ -261,6 +261,16 @@ class Engine:
         for call in self._waiting:
             self._end(call, PoolClosed("the pool is closed"))
         self._waiting.clear()
+        self._interrupt_threads()
+
+    def leave(self) -> None:
+        """Have all threads end where the loop has ended: nobody waits for what is under way."""
+        self._is_ended = True
+        self._waiting.clear()
+        self._interrupt_threads()
+        self.release()
+
+    def _interrupt_threads(self) -> None:
         for thread in self._threads:
             if (lease := thread.lease) is not None:
                 lease.give_back()

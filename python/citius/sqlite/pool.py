@@ -106,7 +106,7 @@ class Pool(Statements):
         Raises:
             SqliteError: It cannot be opened.
         """
-        self._leave_to_parent()
+        self._leave_what_is_lost()
         if self._engine is not None:
             raise RuntimeError("the pool is open already")
         self.loop = loop = asyncio.get_running_loop()
@@ -136,7 +136,7 @@ class Pool(Statements):
         A caller that is cancelled waits no more, nor do statements; the connections are closed all the same.
         """
         check_value("pool.close", "wait_s", wait_s, "float")
-        self._leave_to_parent()
+        self._leave_what_is_lost()
         engine = self._engine
         if engine is not None:
             engine.stop_taking()
@@ -153,14 +153,22 @@ class Pool(Statements):
                     engine.interrupt_all()
                 raise
 
-    def _leave_to_parent(self) -> None:
-        """Be closed in a child that was forked since it was opened: it has none of the threads."""
-        if self._engine is not None and self.process != os.getpid():
-            for name in METHODS:
-                self.__dict__.pop(name, None)
-            # Closed here, a connection would end what the parent's does with the file.
-            _of_parents.append(self._engine)
-            self._engine = self.loop = self._closing = None
+    def _leave_what_is_lost(self) -> None:
+        """Be closed in a child that was forked since it was opened, and where its loop has ended."""
+        engine = self._engine
+        if engine is None:
+            return
+        if self.process != os.getpid():
+            # It has none of the threads; closed here, a connection would end what the parent's does with
+            # the file.
+            _of_parents.append(engine)
+        elif engine.loop.is_closed():
+            engine.leave()
+        else:
+            return
+        for name in METHODS:
+            self.__dict__.pop(name, None)
+        self._engine = self.loop = self._closing = None
 
     def transaction(
         self,
