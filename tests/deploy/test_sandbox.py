@@ -180,6 +180,57 @@ def test_no_log_file_is_opened_by_a_link_of_a_worker(serve: Serve, home: Path, k
     again.kill()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--access-log-file", "access.log"],
+        ["--log-file", "{home}/server.log"],
+        ["--sandbox-write", "{home}"],
+        ["--sandbox-write", "/"],
+    ],
+    ids=" ".join,
+)
+def test_no_worker_writes_what_later_ones_run(home: Path, words: list[str]) -> None:
+    """They run it before they are confined: it would be a way out, and a log file opens its directory."""
+    (home / "served.py").write_text("from citius import App\n\napp = App()\n")
+    named = [word.format(home=home) for word in words]
+    done = citius("serve", "served:app", "--port", "0", "--sandbox", *named, cwd=home)
+    assert done.returncode == 3
+    said = done.stderr + "".join(path.read_text() for path in home.glob("server.log"))
+    assert "workers may write" in said
+    assert ("log files" if "log" in words[0] else "sandbox_write") in said
+
+
+def test_no_link_of_a_worker_opens_more_for_the_next_one(serve: Serve, home: Path) -> None:
+    """The rules of the kernel are about what a path leads to when a worker enters the sandbox."""
+    data, outside = home.parent / "data", home.parent / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("of another service")
+    for name in ("public", "spool"):
+        (data / name).mkdir()
+    server = serve(
+        "--sandbox", "--sandbox-write", str(data), "--sandbox-write", str(data / "spool"),
+        "--static", f"/public={data}/public", "--workers", "2",
+    )  # fmt: skip
+    assert "link" not in server.err
+    source = "".join(
+        f"os.rename('{data}/{name}', '{data}/{name}.1'); os.symlink('{outside}', '{data}/{name}');"
+        for name in ("public", "spool")
+    )
+    with server.connect() as peer:
+        assert peer.request("POST", "/run/1", source.encode()).body == b"done"
+    before = set(children(server))
+    server.signal(signal.SIGHUP)
+    wait_for(lambda: len(now := set(children(server))) == 2 and not now & before, "new workers")
+    server.wait_for_log("public is not opened: it is reached by a link", 2)
+    server.wait_for_log("spool is not opened: it is reached by a link", 2)
+    for path in (outside, data / "public", data / "spool"):
+        assert attempt(server, f"read{path}/secret") == "PermissionError"
+        assert attempt(server, f"write{path}/secret") == "PermissionError"
+    assert attempt(server, f"write{data}/a") == "done"
+    assert server.get("/public/secret").status in (403, 404)
+
+
 def test_threads_of_wsgi(serve: Serve, home: Path) -> None:
     """They are started after the sandbox has been entered, so that it holds for them."""
     (home / "on_wsgi.py").write_text(

@@ -105,9 +105,10 @@ def test_sqlite(serve: Serve, tmp_path: Path, workers: str) -> None:
 def test_files_processes_uploads_and_libraries(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "public").mkdir()
     (tmp_path / "public" / "page").write_text("its own")
+    (spool := tmp_path / "spool").mkdir()
     server = serve(
         "--static", f"/s={tmp_path}/public", "--sandbox-read", str(tmp_path / "public"),
-        "--sandbox-write", "/tmp", FILES=str(tmp_path / "public"),
+        "--sandbox-write", str(spool), FILES=str(tmp_path / "public"), TMPDIR=str(spool),
     )  # fmt: skip
     assert server.get("/s/page").body == server.get("/files/page").body == b"its own"
     assert server.get("/process").body == b"42"

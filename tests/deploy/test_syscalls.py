@@ -141,13 +141,14 @@ def test_calls_of_32_bits_end_the_process(serve: Serve) -> None:
 def test_every_call_from_processes_of_executors(tmp_path: Path, expected: dict[str, int]) -> None:
     """They are confined from their beginning, and replaced; so is the one that forks them."""
     target = [str(application("recovery_app")), "--port", "0", "--no-access-log", "--sandbox"]
-    server = Server([*target, "--sandbox-write", str(tmp_path)], PLAIN, tmp_path)
+    (data := tmp_path / "data").mkdir()
+    server = Server([*target, "--sandbox-write", str(data)], PLAIN, tmp_path)
     try:
         server.wait_ready()
         for _ in range(2):
             assert differences(ask(server, "calls", TABLE), expected) == {}
             assert server.get("/processes/crash/SIGKILL").status == 503
-        assert server.get(f"/hasty/loop?path={tmp_path}/a").status == 503
+        assert server.get(f"/hasty/loop?path={data}/a").status == 503
         wait_for(lambda: server.get("/hasty/where/1").status == 200, "its process")
         assert "not confined" not in server.err
         (worker,) = children(server)

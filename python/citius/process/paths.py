@@ -46,6 +46,11 @@ def workers_write(names: Iterable[str]) -> None:
     _of_workers = frozenset(found)
 
 
+def are_told() -> bool:
+    """Whether it is known to which directories confined workers may write."""
+    return bool(_of_workers)
+
+
 def is_workers(directory: int) -> bool:
     """Whether confined workers may write to a directory, or to one above it."""
     if not _of_workers:

@@ -13,11 +13,12 @@ Tests: ``tests/deploy/test_sandbox.py``, ``tests/deploy/test_syscalls.py``.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING
 from citius._core import confine, refuse_rings
 from citius.errors import ConfigError
 from citius.observability import logging
+from citius.process import paths
 from citius.process.turns import is_hosted
 
 if TYPE_CHECKING:
@@ -54,12 +56,52 @@ class Rules:
     def enter(self) -> list[str]:
         """Give up, for good, what is not named; returns what this kernel cannot restrict.
 
+        A path that a link of a worker's leads to is not opened: the kernel's rule would be about what the
+        link leads to.
+
         Raises:
             OSError: The kernel has no such means, or a thread is not confined.
         """
-        return confine(
-            readable=self.readable, writable=self.writable, ports=self.ports, words=self.words
-        )
+        if not paths.are_told():  # this is no child of the supervisor
+            paths.workers_write(self.writable)
+        missing: list[str] = []
+        with ExitStack() as stack:
+
+            def opened(names: list[str]) -> list[str]:
+                found = {name: _open(name) for name in names}
+                missing.extend(
+                    f"{name} is not opened: it is reached by a link that a worker may have made"
+                    for name, fd in found.items()
+                    if fd == _OF_A_WORKER
+                )
+                fds = [fd for fd in found.values() if fd >= 0]
+                for fd in fds:
+                    stack.callback(os.close, fd)
+                return [f"/proc/self/fd/{fd}" for fd in fds]
+
+            readable, writable = opened(self.readable), opened(self.writable)
+            restricted = confine(
+                readable=readable, writable=writable, ports=self.ports, words=self.words
+            )
+        return [*missing, *(f"not restricted by this kernel: {text}" for text in restricted)]
+
+
+_NOWHERE, _OF_A_WORKER = -1, -2
+
+
+def _open(path: str) -> int:
+    """A descriptor of what a path leads to; one of the numbers above if there is none."""
+    try:
+        with paths.parent(path, guarded=False, follow=True) as (directory, name):
+            is_link = paths.are_told() and not paths.is_in_proc(directory)
+            flags = os.O_PATH | os.O_CLOEXEC | (os.O_NOFOLLOW if is_link else 0)
+            fd = os.open(name or ".", flags, dir_fd=directory)
+    except OSError as error:
+        return _OF_A_WORKER if error.errno == errno.ELOOP else _NOWHERE
+    if stat.S_ISLNK(os.fstat(fd).st_mode):  # it has been made this moment
+        os.close(fd)
+        return _OF_A_WORKER
+    return fd
 
 
 # What makes the rules of this worker, if it is to be confined.
@@ -96,9 +138,11 @@ def enter(config: Config) -> None:
     """Give up, for good, what the configuration does not name.
 
     Raises:
-        ConfigError: The kernel has no such means, a thread is not confined, or a socket reaches further.
+        ConfigError: The kernel has no such means, a thread is not confined, a socket reaches further, or
+            workers could write the code of later ones.
     """
     made = rules_of(config)
+    _check_code(config)
     _check_sockets(made.words)
     if others := ", ".join(_other_children()):
         logging.warning(
@@ -110,7 +154,7 @@ def enter(config: Config) -> None:
     except OSError as error:
         raise ConfigError(f"sandbox: {error}") from None
     for text in missing:
-        logging.warning(f"sandbox: not restricted by this kernel: {text}")
+        logging.warning(f"sandbox: {text}")
 
 
 def rules_of(config: Config) -> Rules:
@@ -130,6 +174,39 @@ def rules_of(config: Config) -> Rules:
         ports=[int(word) for word in config.sandbox_connect if word.isdigit()],
         words=words,
     )
+
+
+def _check_code(config: Config) -> None:
+    """Refuse to have written what later workers run before they are confined: the supervisor starts them.
+
+    A log file opens its directory, which is the application's where only a name is given.
+    """
+    code = sorted(_code(config))
+    for path in config.sandbox_write:
+        _refuse_code_in(path, code, "name a directory that has none of it (sandbox_write)")
+    for path in _log_directories(config):
+        _refuse_code_in(path, code, "give log files a directory of their own")
+
+
+def _refuse_code_in(path: str, code: list[str], instead: str) -> None:
+    if (fd := _open(path)) < 0:
+        return
+    real = os.readlink(f"/proc/self/fd/{fd}")
+    os.close(fd)
+    below = real.rstrip(os.sep) + os.sep
+    if found := next((file for file in code if file == real or file.startswith(below)), None):
+        raise ConfigError(
+            f"sandbox: workers may write {path}, and {found} has code or settings that the next ones load "
+            f"before they are confined; {instead}"
+        )
+
+
+def _code(config: Config) -> set[str]:
+    """Where later workers find what they run: modules, packages, settings."""
+    modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.pycache_prefix)
+    names = [*modules, *prefixes, *config.env_file, *(path or os.getcwd() for path in sys.path)]
+    return {os.path.realpath(name) for name in names if isinstance(name, str) and name}
 
 
 def _check_sockets(words: set[str]) -> None:
@@ -202,7 +279,10 @@ def writable(config: Config) -> list[str]:
     for path in config.sandbox_write:
         if not os.path.exists(path):
             raise ConfigError(f"sandbox_write: there is no {path}")
+    return sorted({*_DEVICES, *config.sandbox_write, *_log_directories(config)})
+
+
+def _log_directories(config: Config) -> list[str]:
+    """Those of log files: USR1 makes a worker open them again, by name."""
     logs = (config.log_file, config.access_log_file)
-    # USR1 makes a worker open them again, by name.
-    directories = [str(Path(path).absolute().parent) for path in logs if path not in (None, "-")]
-    return sorted({*_DEVICES, *config.sandbox_write, *directories})
+    return [str(Path(path).absolute().parent) for path in logs if path not in (None, "-")]
