@@ -231,6 +231,42 @@ def test_no_link_of_a_worker_opens_more_for_the_next_one(serve: Serve, home: Pat
     assert server.get("/public/secret").status in (403, 404)
 
 
+# Whatever it shares with the supervisor and is no socket of the server's is emptied, filled, and waits again.
+FILLS = """
+import stat
+for name in os.listdir("/proc/self/fd"):
+    with suppress(OSError):
+        fd = int(name)
+        kind = os.fstat(fd).st_mode
+        is_pair = stat.S_ISSOCK(kind) and socket.socket(fileno=os.dup(fd)).family == socket.AF_UNIX
+        if stat.S_ISFIFO(kind) or is_pair:
+            os.set_blocking(fd, False)
+            for do in (lambda: os.read(fd, 65536), lambda: os.write(fd, bytes(4096))):
+                with suppress(OSError):
+                    for _ in range(5000):
+                        if do() == b"":
+                            break
+            os.set_blocking(fd, True)
+os._exit(1)
+"""
+
+
+def test_the_supervisor_waits_for_nothing_that_a_worker_shares(serve: Serve) -> None:
+    """It would replace no worker any more, and end for no signal but SIGKILL."""
+    server = serve("--sandbox", "--workers", "2")
+    before = set(children(server))
+    with server.connect() as peer:
+        peer.send(b"POST /run/1 HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % len(FILLS))
+        peer.send(FILLS.encode())
+        wait_for(lambda: not before <= set(children(server)), "the end of the worker")
+    wait_for(lambda: len(children(server)) == 2, "a new worker")
+    before = set(children(server))
+    server.signal(signal.SIGHUP)
+    wait_for(lambda: len(now := set(children(server))) == 2 and not now & before, "new workers")
+    assert attempt(server, "exec") == "PermissionError"
+    assert server.stop() == 0
+
+
 def test_threads_of_wsgi(serve: Serve, home: Path) -> None:
     """They are started after the sandbox has been entered, so that it holds for them."""
     (home / "on_wsgi.py").write_text(

@@ -7,9 +7,10 @@ and rollout.py.
 
 from __future__ import annotations
 
-import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
+from socket import AF_UNIX, MSG_DONTWAIT, SOCK_SEQPACKET, socketpair
 from typing import TYPE_CHECKING
 
 from citius.errors import ConfigError
@@ -56,21 +57,25 @@ class Slot:
 
 
 class FailureToken:
-    """What one of the workers takes that fail to start for the same reason: that one logs the traceback."""
+    """What one of the workers takes that fail to start for the same reason: that one logs the traceback.
+
+    Workers have both ends. A worker that was taken over (``--sandbox``) can fill them and change their flags:
+    each call says itself that it does not wait.
+    """
 
     def __init__(self) -> None:
-        self._read_fd, self._write_fd = os.pipe()
-        os.set_blocking(self._read_fd, False)
+        self._taking, self._giving = socketpair(AF_UNIX, SOCK_SEQPACKET)
 
     def renew(self) -> None:
         """Have it there, for a worker that is started."""
         self.take()
-        os.write(self._write_fd, b"t")
+        with suppress(OSError):
+            self._giving.send(b"t", MSG_DONTWAIT)
 
     def take(self) -> bool:
         """Whether it was there and this process has it now."""
         try:
-            return os.read(self._read_fd, 1) != b""
+            return self._taking.recv(1, MSG_DONTWAIT) != b""
         except OSError:
             return False
 
