@@ -265,7 +265,9 @@ def both(batch: list[bytes], made: Any) -> tuple[Any, Any]:
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 20))]
+)
 def test_generated_types_and_batches_are_decoded_as_by_msgspec(seed: int) -> None:
     maker = Maker(seed)
     fast = decoded = refused = 0
