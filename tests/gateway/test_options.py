@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from citius import (
@@ -16,6 +16,7 @@ from citius import (
     Depends,
     FormLimits,
     FromPool,
+    FromRedis,
     OpenAPI,
     Query,
     Router,
@@ -327,3 +328,30 @@ def test_what_is_right_is_taken(tmp_path: Path) -> None:
 
     with Client(app) as client:
         assert client.get("/x/a").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("declare", "said"),
+    [
+        (
+            lambda: FromPool(cast("Any", 5)),
+            r"FromPool \(.*test_options.py:\d+\) takes a pool, got 5",
+        ),
+        (
+            lambda: FromRedis(5),
+            r"FromRedis \(.*test_options.py:\d+\) takes a client of Redis, got 5",
+        ),
+        (
+            lambda: App().add_middleware(cast("Any", 5)),
+            r"add_middleware \(.*test_options.py:\d+\) takes what makes ASGI middleware, got 5",
+        ),
+        (
+            lambda: Client(cast("Any", 5)),
+            r"Client \(.*test_options.py:\d+\) takes an App of citius, got 5",
+        ),
+    ],
+    ids=["pool", "redis", "middleware", "client"],
+)
+def test_an_argument_of_another_kind(declare: Callable[[], object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        declare()

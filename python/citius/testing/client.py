@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from citius._core import Reactor
+from citius.errors import ConfigError
 from citius.process.turns import TurnScheduler, is_hosted
 from citius.testing.bodies import encode_body
 from citius.testing.events import EventReader, EventSource, EventStreamRefused
@@ -30,7 +31,7 @@ from citius.testing.requests import (
 )
 from citius.testing.websocket import Socket, WebSocketRefused
 from citius.threads import Thread
-from citius.unknown_options import known_options
+from citius.unknown_options import caller, known_options
 from citius.web.execution.thread_pool import BlockingPool
 from citius.web.interop.inmemory.frames import HANDSHAKE
 from citius.web.interop.inmemory.http1 import LAST_CHUNK, ProtocolError, ResponseReader, chunk
@@ -108,6 +109,8 @@ class Client:
         follow_redirects: bool = False,
         scheme: Literal["http", "https"] = "http",
     ) -> None:
+        if not callable(getattr(app, "freeze", None)):
+            raise ConfigError(f"Client ({caller()}) takes an App of citius, got {app!r}")
         self._requests = RequestMaker(headers, scheme)
         self._app = app
         self._raise_errors = raise_errors

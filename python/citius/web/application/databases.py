@@ -66,8 +66,10 @@ def _check_options(pool: Pool, options: dict[str, object]) -> None:
     """Refuse what no transaction of the pool can begin with, before a request finds out.
 
     Raises:
-        ConfigError: An option, or its value.
+        ConfigError: An option, its value, or what is no pool.
     """
+    if not callable(getattr(pool, "transaction", None)):
+        raise ConfigError(f"FromPool ({caller()}) takes a pool, got {pool!r}")
     try:
         parameters = list(inspect.signature(pool.transaction).parameters.values())
     except (TypeError, ValueError):
@@ -100,7 +102,12 @@ def FromRedis(redis: object) -> Any:  # noqa: N802 - it stands in annotations
 
     Args:
         redis: Open while the application serves.
+
+    Raises:
+        ConfigError: It is no client.
     """
+    if not callable(getattr(redis, "execute", None)):
+        raise ConfigError(f"FromRedis ({caller()}) takes a client of Redis, got {redis!r}")
     if redis not in _clients:
 
         def client() -> object:

@@ -46,12 +46,16 @@ def native_middleware(
     """The native middleware that a class of ASGI middleware is.
 
     Raises:
-        ConfigError: It is no ASGI middleware, but one of Citius.
+        ConfigError: It is no ASGI middleware.
     """
     cls = middleware if isinstance(middleware, type) else type(middleware)
     if issubclass(cls, Middleware):
         raise ConfigError(
             f"app.add_middleware ({caller()}) is for ASGI middleware; write app.middleware({cls.__name__}(…))"
+        )
+    if not callable(middleware):
+        raise ConfigError(
+            f"app.add_middleware ({caller()}) takes what makes ASGI middleware, got {middleware!r}"
         )
     made = middleware(_innermost, *args, **options)
     tasks: set[asyncio.Task[None]] = set()
