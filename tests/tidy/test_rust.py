@@ -11,11 +11,14 @@ ROOT = Path(__file__).resolve().parents[2]
 CRATES = sorted(path.parent for path in ROOT.glob("crates/*/Cargo.toml"))
 ENGINE = CRATES
 FUNCTION_LINES_MAX = 60
-CYCLE_FILES_MAX = 5
+CYCLE_FILES_MAX = 3
+# A call, its connection, their pool, and what is sent and received refer to each other as objects of Python.
+CYCLES_KNOWN = {"citius-clients/src/http": {"call", "connection", "pool", "reply", "upload"}}
 
 FUNCTION = re.compile(
     r"^( *)(?:pub(?:\(\w+\))? )?(?:(?:const|unsafe|async|extern \"C\") )*fn (\w+)"
 )
+SIBLING = re.compile(r"\bsuper::(\w+)")
 IMPORT = re.compile(r"^\s*(?:pub(?:\(\w+\))? )?use crate::(\w+)|(?<!use )\bcrate::(\w+)::", re.M)
 
 
@@ -75,17 +78,26 @@ def components(graph: dict[str, set[str]]) -> list[set[str]]:
     return [{other for other in seen if name in reached[other]} for name, seen in reached.items()]
 
 
-@pytest.mark.parametrize("crate", ENGINE, ids=lambda crate: crate.name)
-def test_no_large_import_cycle(crate: Path) -> None:
-    """Top-level modules import each other in circles of at most five."""
+FOLDERS = sorted({path.parent for crate in CRATES for path in crate.glob("src/**/*.rs")})
+
+
+@pytest.mark.parametrize(
+    "folder", FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT / "crates"))
+)
+def test_no_large_import_cycle(folder: Path) -> None:
+    """The files of a folder import each other in circles of at most three."""
     sources = {
         path.stem: "\n".join(
             line for line in path.read_text().split("\n") if not line.strip().startswith("//")
         )
-        for path in (crate / "src").glob("*.rs")
+        for path in folder.glob("*.rs")
     }
+    pattern = IMPORT if folder.name == "src" else SIBLING
     graph = {
-        name: {a or b for a, b in IMPORT.findall(source)} & sources.keys() - {name}
+        name: {"".join(found) for found in pattern.findall(source)} & sources.keys() - {name}
         for name, source in sources.items()
     }
-    assert not [sorted(cycle) for cycle in components(graph) if len(cycle) > CYCLE_FILES_MAX]
+    found = [cycle for cycle in components(graph) if len(cycle) > CYCLE_FILES_MAX]
+    known = CYCLES_KNOWN.get(str(folder.relative_to(ROOT / "crates")))
+    assert not [sorted(cycle) for cycle in found if cycle != known]
+    assert known is None or known in found

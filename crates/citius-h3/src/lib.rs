@@ -32,6 +32,7 @@ mod connection;
 mod critical;
 mod direct;
 mod frame;
+mod last_sections;
 mod receive;
 mod response;
 mod seam;

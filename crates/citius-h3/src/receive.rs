@@ -11,19 +11,9 @@ use citius_qpack::Section;
 use crate::code::Code;
 use crate::connection::{Connection, Shutdown};
 use crate::frame::Kind;
+use crate::last_sections::LastSection;
 use crate::seam::{Context, Incoming};
 use crate::stream::{Expecting, Phase, Reading, Stream, quic, request_number};
-
-/// The last section that was read, and what it means: clients repeat themselves.
-#[derive(Debug)]
-pub(crate) struct LastSection {
-    section: Vec<u8>,
-    generation: u64,
-    required: u64,
-    ended: bool,
-    head: Head,
-    facts: Facts,
-}
 
 /// Bytes of a section and of a head that are worth remembering.
 const CACHED_SECTION_BYTES_MAX: usize = 512;

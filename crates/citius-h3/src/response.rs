@@ -12,42 +12,6 @@ use crate::frame;
 use crate::seam::Context;
 use crate::stream::{Fin, Stream};
 
-/// The field section of the last plain 200: most responses begin like the one before, and many are as long.
-#[derive(Debug, Default)]
-pub(crate) struct Template {
-    /// Empty at first.
-    section: Vec<u8>,
-    server: Vec<u8>,
-    date: Vec<u8>,
-    media_type: Vec<u8>,
-    length: u64,
-}
-
-impl Template {
-    #[inline]
-    fn is_for(&self, cx: &Context<'_>, media_type: &[u8], length: u64) -> bool {
-        FAST_PATHS
-            && self.length == length
-            && !self.section.is_empty()
-            && self.media_type == media_type
-            && self.date == cx.date
-            && self.server == cx.server
-    }
-
-    fn keep(&mut self, cx: &Context<'_>, media_type: &[u8], length: u64, section: &[u8]) {
-        for (place, bytes) in [
-            (&mut self.section, section),
-            (&mut self.server, cx.server),
-            (&mut self.date, cx.date),
-            (&mut self.media_type, media_type),
-        ] {
-            place.clear();
-            place.extend_from_slice(bytes);
-        }
-        self.length = length;
-    }
-}
-
 impl Connection {
     /// Does what the application wants to happen to `stream`; nothing if that has ended already.
     ///

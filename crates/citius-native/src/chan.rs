@@ -16,10 +16,10 @@ use super::mistake::Mistake;
 use super::names;
 use super::packed::Packed;
 use super::wait::{self, Interrupted, Lone, Until, Wait};
-use crate::channel::{Channel, TypedChannel};
-use crate::element::{Element, Format};
+use crate::channel::{
+    Channel, Element, Format, Object, Outcome, RawChannel, Resident, Ticket, TypedChannel, Value,
+};
 use crate::objects::Objects;
-use crate::value::{Object, Outcome, RawChannel, Resident, Ticket, Value};
 
 /// A `citius_chan *`.
 pub(crate) type Pointer = *const TypedChannel;

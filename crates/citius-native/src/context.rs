@@ -11,7 +11,7 @@ use citius_goroutine::{Goroutine, Nanos};
 
 use super::clock::now;
 use crate::Channel;
-use crate::element::{Element, Format};
+use crate::channel::{Element, Format};
 use crate::lock::lock;
 
 /// Why a context has ended.

@@ -15,7 +15,7 @@ use super::context::Context;
 use super::current_call::CurrentCall;
 use super::interpreter::interpreter;
 use super::mistake::Mistake;
-use crate::value::{Outcome, Resident, Ticket, Waker};
+use crate::channel::{Outcome, Resident, Ticket, Waker};
 
 /// Is told if a goroutine does not end by returning.
 pub type OnFailure = Box<dyn FnOnce(Failure) + Send>;

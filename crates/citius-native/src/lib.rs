@@ -18,7 +18,6 @@ pub mod codes;
 pub mod context;
 mod context_functions;
 pub mod current_call;
-mod element;
 pub mod gil;
 mod go_functions;
 pub mod green;
@@ -39,15 +38,15 @@ mod sync;
 mod tests;
 pub mod thread;
 mod thread_state;
-mod value;
 pub mod wait;
 
-pub use channel::{Channel, TypedChannel};
-pub use element::{Element, Format};
+pub use channel::{
+    Case, Channel, Element, ForeignWaker, Format, Object, Outcome, RawChannel, Resident, Ticket,
+    TypedChannel, Value, Waker,
+};
 pub use group::{Group, Negative};
 pub use interpreter::{Interpreter, Place, install};
 pub use mistake::Mistake;
 pub use objects::Objects;
 pub use outgoing::{Outgoing, WatchedSockets};
 pub use packed::Packed;
-pub use value::{Case, ForeignWaker, Object, Outcome, RawChannel, Resident, Ticket, Value, Waker};

@@ -10,9 +10,8 @@ use super::codes::{CLOSED, OK, misuse};
 use super::packed::Packed;
 use super::wait::Until;
 use crate::Channel;
-use crate::element::{Element, Format};
+use crate::channel::{Element, Format, Value};
 use crate::group::{Group, Negative};
-use crate::value::Value;
 
 /// A `citius_wait_group *`.
 type GroupPointer = *const Group;

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use crate::channel::{Ticket, Waker};
 use crate::interpreter::interpreter;
-use crate::value::{Ticket, Waker};
 
 /// One wait of a thread.
 pub struct Parker {

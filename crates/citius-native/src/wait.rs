@@ -11,8 +11,8 @@ use super::current_call::CurrentCall;
 use super::green::{self, Green};
 use super::interpreter::{Place, interpreter};
 use super::mistake::Mistake;
+use crate::channel::{Outcome, Resident, Ticket, Value};
 use crate::thread;
-use crate::value::{Outcome, Resident, Ticket, Value};
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

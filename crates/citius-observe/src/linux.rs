@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, Result};
 
-use crate::writer::Sink;
+use crate::sink::Sink;
 
 /// How long is waited for a descriptor that does not block before it is checked whether the wait must end.
 const FULL: Timespec = Timespec {

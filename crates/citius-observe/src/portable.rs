@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Result, Write};
 
-use crate::writer::Sink;
+use crate::sink::Sink;
 
 /// Whether writes of several processes mix. There is one process here.
 pub(crate) fn is_stream(_sink: &Sink) -> bool {

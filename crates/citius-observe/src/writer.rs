@@ -14,16 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::sink::Sink;
 use crate::system::{is_stream, write};
-
-/// Where lines go.
-#[derive(Debug)]
-pub enum Sink {
-    /// Standard output as it is at the moment of writing: after a rotation it is another file.
-    Stdout,
-    /// A file, pipe or socket of one's own.
-    Open(std::fs::File),
-}
 
 /// Bytes that may wait for the file; more are dropped.
 pub const QUEUE_BYTES_MAX: usize = 1024 * 1024;

@@ -63,6 +63,7 @@ mod timers;
 mod tools;
 mod turn;
 mod upstream;
+mod upstream_turn;
 mod watch;
 mod wire;
 

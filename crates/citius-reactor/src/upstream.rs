@@ -1,39 +1,33 @@
-//! Connections that the application has opened to other servers, databases above all, in the same epoll set.
-//!
-//! The service owns their protocol: it is given the bytes that come, and asked for those to send when a batch of events has
-//! been served, so that all that the requests of the batch have to say to one server leaves in one write. Who connects,
-//! and who tries again, is the service's business too.
+//! Connections that the application has opened to other servers, databases above all: their sockets, and what these have not
+//! taken yet. What a reactor does with them is in `upstream_turn.rs`.
 
-use crate::id::ConnectionId;
-use crate::reactor::Reactor;
-use crate::readiness::{INDEX_UPSTREAM, Readiness};
-use crate::service::Service;
+use crate::readiness::Readiness;
 use crate::system::{Errno, Result, Socket};
 
-/// Names a connection that was [attached](Reactor::attach_upstream).
+/// Names a connection that was [attached](crate::Reactor::attach_upstream).
 pub type UpstreamId = u32;
 
 /// A connection to another server.
 #[derive(Debug)]
-struct Upstream {
-    id: UpstreamId,
-    socket: Socket,
+pub(crate) struct Upstream {
+    pub(crate) id: UpstreamId,
+    pub(crate) socket: Socket,
     /// What the socket has not taken yet.
-    output: Vec<u8>,
+    pub(crate) output: Vec<u8>,
     /// How much of it has been sent: it is moved when that is half of it, and not with each write.
-    sent: usize,
+    pub(crate) sent: usize,
     /// The socket is full.
-    is_full: bool,
+    pub(crate) is_full: bool,
     /// The service has something to send, which it keeps until the socket has taken what it was given before.
-    is_late: bool,
-    sending: Sending,
+    pub(crate) is_late: bool,
+    pub(crate) sending: Sending,
     /// What the kernel reports.
-    interest: Readiness,
+    pub(crate) interest: Readiness,
 }
 
 /// How far the sending side is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sending {
+pub(crate) enum Sending {
     /// More may follow.
     Open,
     /// Nothing follows what was handed over: it ends when the socket has taken that.
@@ -55,35 +49,32 @@ pub struct Handed {
 #[derive(Debug, Default)]
 pub(crate) struct Upstreams {
     /// By identity.
-    open: Vec<Upstream>,
+    pub(crate) open: Vec<Upstream>,
     /// Where what is to be sent is collected.
-    spare: Vec<u8>,
+    pub(crate) spare: Vec<u8>,
 }
 
 /// Bytes of the collecting buffer that are kept; larger ones go back to the allocator.
-const SPARE_BYTES_MAX: usize = 256 * 1024;
-
-/// Reads of a connection that takes nothing more.
-const LAST_READS: usize = 16;
+pub(crate) const SPARE_BYTES_MAX: usize = 256 * 1024;
 
 impl Upstreams {
-    fn position(&self, id: UpstreamId) -> std::result::Result<usize, usize> {
+    pub(crate) fn position(&self, id: UpstreamId) -> std::result::Result<usize, usize> {
         self.open.binary_search_by_key(&id, |it| it.id)
     }
 
-    fn get_mut(&mut self, id: UpstreamId) -> Option<&mut Upstream> {
+    pub(crate) fn get_mut(&mut self, id: UpstreamId) -> Option<&mut Upstream> {
         let at = self.position(id).ok()?;
         self.open.get_mut(at)
     }
 }
 
 impl Upstream {
-    fn read(&self, inbox: &mut [u8]) -> Result<usize> {
+    pub(crate) fn read(&self, inbox: &mut [u8]) -> Result<usize> {
         self.socket.recv(inbox)
     }
 
     /// Sends what it takes of what is kept and of `more`, and keeps the rest.
-    fn write(&mut self, more: &[u8]) -> Result<()> {
+    pub(crate) fn write(&mut self, more: &[u8]) -> Result<()> {
         if !self.output.is_empty() {
             self.output.extend_from_slice(more);
             self.sent += self.send(&self.output[self.sent..])?;
@@ -110,203 +101,6 @@ impl Upstream {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
             sent => sent,
         }
-    }
-}
-
-impl Reactor {
-    /// Watches a connected socket, which does not block, under an identity that no other has.
-    ///
-    /// # Errors
-    /// The kernel refuses to watch it.
-    pub fn attach_upstream(&mut self, id: UpstreamId, socket: Socket) -> Result<()> {
-        self.poller.add(&socket, token(id), Readiness::IN)?;
-        let upstream = Upstream {
-            id,
-            socket,
-            output: Vec::new(),
-            sent: 0,
-            is_full: false,
-            is_late: false,
-            sending: Sending::Open,
-            interest: Readiness::IN,
-        };
-        let place = self.upstreams.position(id).unwrap_or_else(|place| place);
-        self.upstreams.open.insert(place, upstream);
-        Ok(())
-    }
-
-    /// Forgets a socket, which the service has closed or watches elsewhere; returns what it has not sent.
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(unreachable_code, unused_variables, reason = "no socket exists there")
-    )]
-    pub fn detach_upstream(&mut self, id: UpstreamId) -> Vec<u8> {
-        let Ok(at) = self.upstreams.position(id) else {
-            return Vec::new();
-        };
-        let upstream = self.upstreams.open.remove(at);
-        // Before it is closed: another process may hold the same socket open.
-        self.poller.remove(&upstream.socket);
-        upstream.output[upstream.sent..].to_vec()
-    }
-
-    /// A socket of theirs is ready.
-    pub(crate) fn serve_upstream<S: Service>(
-        &mut self,
-        id: UpstreamId,
-        flags: Readiness,
-        service: &mut S,
-    ) {
-        let Some(upstream) = self.upstreams.get_mut(id) else {
-            return;
-        };
-        if flags.contains(Readiness::OUT) {
-            upstream.is_full = false;
-            let is_late = std::mem::take(&mut upstream.is_late);
-            let hears = upstream.interest.contains(Readiness::IN);
-            self.write_upstream(id, &[], hears, service);
-            if is_late {
-                self.send_to_upstream(id, false, service);
-            }
-        }
-        if flags.intersects(Readiness::IN | Readiness::HUP | Readiness::ERR) {
-            self.read_upstream(id, service);
-        }
-    }
-
-    /// Reads once; whether there was something.
-    fn read_upstream<S: Service>(&mut self, id: UpstreamId, service: &mut S) -> bool {
-        // Writing may have ended it.
-        let Ok(at) = self.upstreams.position(id) else {
-            return false;
-        };
-        match self.upstreams.open[at].read(&mut self.inbox) {
-            // What is to go there may go on.
-            Ok(0)
-                if self.upstreams.open[at].sending != Sending::Ended
-                    && service.upstream_finished(id) =>
-            {
-                self.watch_upstream(id, false, service);
-            }
-            Ok(0) => self.end_upstream(id, None, service),
-            Ok(n) => {
-                let inbox = std::mem::take(&mut self.inbox);
-                let hears = service.upstream_received(id, &inbox[..n]);
-                self.inbox = inbox;
-                if !hears {
-                    self.watch_upstream(id, false, service);
-                }
-                return true;
-            }
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(error) => self.end_upstream(id, Some(error), service),
-        }
-        false
-    }
-
-    /// Sends what the service has for them.
-    #[inline]
-    pub(crate) fn flush_upstreams<S: Service>(&mut self, service: &mut S) {
-        if !self.upstreams.open.is_empty() {
-            self.flush_open_upstreams(service);
-        }
-    }
-
-    fn flush_open_upstreams<S: Service>(&mut self, service: &mut S) {
-        while let Some((id, looks_first)) = service.next_unsent_upstream() {
-            self.send_to_upstream(id, looks_first, service);
-        }
-    }
-
-    /// Sends what the service has for one of them. With `looks_first` what has come is read before: it may say that the peer takes
-    /// nothing more. One that is not attached yet is served when it is.
-    pub fn send_to_upstream<S: Service>(
-        &mut self,
-        id: UpstreamId,
-        looks_first: bool,
-        service: &mut S,
-    ) {
-        let Some(upstream) = self.upstreams.get_mut(id) else {
-            return;
-        };
-        // A socket that is full is written to, and what is added stays with the service, which can hold back its source.
-        if upstream.is_full {
-            upstream.is_late = true;
-            return;
-        }
-        if looks_first && !upstream.socket.is_quiet() {
-            self.read_upstream(id, service);
-            if self.upstreams.position(id).is_err() {
-                return;
-            }
-        }
-        let mut bytes = std::mem::take(&mut self.upstreams.spare);
-        bytes.clear();
-        let Handed { hears, is_last } = service.take_upstream_output(id, &mut bytes);
-        if let (true, Some(upstream)) = (is_last, self.upstreams.get_mut(id))
-            && upstream.sending == Sending::Open
-        {
-            upstream.sending = Sending::Ending;
-        }
-        self.write_upstream(id, &bytes, hears, service);
-        bytes.clear();
-        bytes.shrink_to(SPARE_BYTES_MAX);
-        self.upstreams.spare = bytes;
-    }
-
-    fn write_upstream<S: Service>(
-        &mut self,
-        id: UpstreamId,
-        bytes: &[u8],
-        hears: bool,
-        service: &mut S,
-    ) {
-        let Some(upstream) = self.upstreams.get_mut(id) else {
-            return;
-        };
-        if let Err(error) = upstream.write(bytes) {
-            // What the peer has said before it left says why.
-            let _ = (0..LAST_READS).all(|_| self.read_upstream(id, service));
-            if self.upstreams.position(id).is_ok() {
-                self.end_upstream(id, Some(error), service);
-            }
-            return;
-        }
-        upstream.is_full = !upstream.output.is_empty();
-        if upstream.sending == Sending::Ending && !upstream.is_full {
-            upstream.sending = Sending::Ended;
-            upstream.socket.shut_down_write();
-        }
-        self.watch_upstream(id, hears, service);
-    }
-
-    /// Has the kernel report what a connection waits for.
-    fn watch_upstream<S: Service>(&mut self, id: UpstreamId, hears: bool, service: &mut S) {
-        let Some(upstream) = self.upstreams.get_mut(id) else {
-            return;
-        };
-        let mut interest = Readiness::empty();
-        interest.set(Readiness::IN, hears);
-        interest.set(Readiness::OUT, upstream.is_full);
-        if std::mem::replace(&mut upstream.interest, interest) == interest {
-            return;
-        }
-        let watched = self.poller.modify(&upstream.socket, token(id), interest);
-        if let Err(error) = watched {
-            self.end_upstream(id, Some(error), service);
-        }
-    }
-
-    fn end_upstream<S: Service>(&mut self, id: UpstreamId, error: Option<Errno>, service: &mut S) {
-        self.detach_upstream(id);
-        service.upstream_closed(id, error);
-    }
-}
-
-fn token(id: UpstreamId) -> ConnectionId {
-    ConnectionId {
-        index: INDEX_UPSTREAM,
-        generation: id,
     }
 }
 

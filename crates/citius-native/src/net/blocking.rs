@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use super::error::{NetError, Reason, Result};
 use crate::chan::receive_value;
-use crate::element::{Element, Format};
+use crate::channel::{Element, Format, Value};
 use crate::lock::lock;
 use crate::packed::Packed;
-use crate::value::Value;
 use crate::wait::Until;
 use crate::{Channel, thread};
 
