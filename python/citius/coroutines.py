@@ -1,11 +1,14 @@
-"""Coroutines where no event loop runs them. Tests: ``tests/observe/test_health.py``, ``tests/hosts/``."""
+"""Coroutines where no event loop runs them, and in tasks of the server.
+
+Tests: ``tests/observe/test_health.py``, ``tests/hosts/``, ``tests/server/test_base_exceptions.py``.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Awaitable, Coroutine
 
     _T = TypeVar("_T")
 
@@ -22,3 +25,18 @@ def result_at_once(coroutine: Coroutine[Any, Any, _T], otherwise: Exception) -> 
         return stop.value
     coroutine.close()
     raise otherwise
+
+
+async def contained(work: Awaitable[_T]) -> _T:
+    """What ``work`` gives, for a task that calls code of a handler.
+
+    A task out of which ``SystemExit`` or ``KeyboardInterrupt`` comes ends the event loop, and the server
+    with it; in the handler itself they are a failed request.
+
+    Raises:
+        RuntimeError: One of the two was raised.
+    """
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"a handler raised {error!r}") from error

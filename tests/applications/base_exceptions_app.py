@@ -5,9 +5,13 @@
 import asyncio
 import threading
 
-from citius import App, ClientDisconnected
+from citius import App, ClientDisconnected, event_stream
+from citius.cluster import Cluster
 
-app = App()
+cluster = Cluster()
+app = App(cluster=cluster)
+values = cluster.cache("values", type=str)
+mcp = app.mcp("/mcp")
 
 
 def breaking(error):
@@ -64,3 +68,42 @@ def raises(name):
 @app.get("/thread", blocking=True)
 def thread():
     return threading.current_thread().name
+
+
+async def leave(name):
+    await asyncio.sleep(0.001)
+    raise ERRORS[name]
+
+
+@app.get("/events/{name}")
+async def events(name):
+    async def source():
+        yield "begun"
+        await leave(name)
+
+    return event_stream(source(), heartbeat_s=60)
+
+
+@app.get("/cached/{name}")
+async def cached(name):
+    return await values.get_or_make(name, lambda: leave(name))
+
+
+@mcp.tool
+async def tool(name: str) -> str:
+    await leave(name)
+    return "not reached"
+
+
+@mcp.tool(blocking=True)
+def blocking_tool(name: str) -> str:
+    raise ERRORS[name]
+
+
+async def asgi(scope, receive, send):
+    await receive()
+    await send({"type": "websocket.accept"})
+    await leave(scope["path"].rpartition("/")[2])
+
+
+app.mount("/asgi", asgi)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from rig import Server, application
 
@@ -40,3 +42,41 @@ def test_a_thread_of_the_pool_survives_every_exception(serve) -> None:
             assert peer.request("GET", f"/raise/{name}").status == 500
             assert peer.request("GET", "/thread").body == b"citius-blocking-0"
         server.wait_for_log(f"GET /raise/{name} failed")
+
+
+HANDSHAKE = (
+    "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+
+
+def of_tool(tool: str, name: str) -> str:
+    body = json.dumps(
+        {
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": tool, "arguments": {"name": name}},
+        }
+    )  # fmt: skip
+    return (
+        "POST /mcp HTTP/1.1\r\nHost: a\r\nConnection: close\r\nMCP-Protocol-Version: 2025-11-25\r\n"
+        "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    )
+
+
+def of_path(path: str, fields: str = "Connection: close\r\n") -> str:
+    return f"GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n"
+
+
+@pytest.mark.parametrize("name", ["exit", "interrupt"])
+@pytest.mark.parametrize("kind", ["events", "cached", "tool", "blocking_tool", "asgi"])
+def test_tasks_of_handlers_end_no_event_loop(serve, kind: str, name: str) -> None:
+    server: Server = serve(BREAKS)
+    request = of_tool(kind, name) if kind.endswith("tool") else of_path(f"/{kind}/{name}")
+    if kind == "asgi":
+        request = of_path(f"/asgi/{name}", HANDSHAKE)
+    with server.connect() as peer:
+        peer.send(request.encode())
+        peer.read_to_end()
+    server.wait_for_log("(SystemExit|KeyboardInterrupt)")
+    assert server.get("/thread").body == b"citius-blocking-0"

@@ -26,6 +26,7 @@ import msgspec
 from citius.cluster.cachestores import new_version
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away, give_back
 from citius.cluster.stats import Stats
+from citius.coroutines import contained
 from citius.unknown_options import check_value
 
 if TYPE_CHECKING:
@@ -232,7 +233,9 @@ class Cache(Generic[T]):
         self._begun += 1
         flight: _Flight[T] = _Flight(tags, self._begun)
         flight.leave = lambda: self._leave(key, flight)
-        flight.task = asyncio.ensure_future(self._found_or_made(flight, key, make, tags, ttl_s))
+        flight.task = asyncio.ensure_future(
+            contained(self._found_or_made(flight, key, make, tags, ttl_s))
+        )
         flight.task.add_done_callback(lambda _: self._leave(key, flight))
         return flight
 

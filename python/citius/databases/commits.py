@@ -73,8 +73,8 @@ async def _call_each(hooks: list[Hook]) -> None:
             value = function(*args, **options)
             if hasattr(value, "__await__"):
                 await value
-        except (Exception, asyncio.CancelledError) as error:
-            # One that awaits a cancelled task keeps no other from being called.
+        except (Exception, asyncio.CancelledError, SystemExit, KeyboardInterrupt) as error:
+            # One that awaits a cancelled task keeps no other from being called, nor does `sys.exit`.
             _log(function, error)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from citius._core import Response
+from citius.coroutines import contained
 from citius.errors import HTTPError
 from citius.mcp.faults import (
     INTERNAL_ERROR,
@@ -202,7 +203,7 @@ class Exchange:
         """
         loop = asyncio.get_running_loop()
         self._opened = loop.create_future()
-        task = self._task = loop.create_task(_as_coroutine(work))
+        task = self._task = loop.create_task(contained(work))
         if self.session.key:
             self._let_cancel(task)
         try:
@@ -367,10 +368,6 @@ class Exchange:
         if not isinstance(result, dict):
             raise ToolError("the client has sent a result that is no object")
         return cast("dict[str, Any]", result)
-
-
-async def _as_coroutine(work: Awaitable[Response]) -> Response:
-    return await work
 
 
 def nothing() -> Response:

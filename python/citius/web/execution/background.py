@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
 from citius._core import HeldCalls, Request
+from citius.coroutines import contained
 from citius.errors import ServiceUnavailable, comes_from_disconnection
 from citius.observability.logging import log_exception, warning
 from citius.web.declarations.checks import describe
@@ -111,7 +112,7 @@ def continuing(app: object, handler: Callable[..., Any], where: str) -> Callable
     """A coroutine function that goes on when its caller is cancelled, and is waited for in a stop."""
 
     async def run(*args: Any) -> Any:
-        task = asyncio.ensure_future(handler(*args))
+        task = asyncio.ensure_future(contained(handler(*args)))
         _deferred_of(app).keep(task)
         try:
             return await asyncio.shield(task)

@@ -18,6 +18,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import Response
+from citius.coroutines import contained
 from citius.errors import ServiceUnavailable
 from citius.observability import logging
 from citius.process.forks import end_child
@@ -137,7 +138,7 @@ class BlockingPool:
 
         if self._closed:
             return work()
-        task = asyncio.get_running_loop().create_task(self.run(work, is_needed=True))
+        task = asyncio.get_running_loop().create_task(contained(self.run(work, is_needed=True)))
         self._needed.add(task)
         task.add_done_callback(self._needed.discard)
         return await asyncio.shield(task)

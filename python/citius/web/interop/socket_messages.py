@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
 from citius._core import Response
+from citius.coroutines import contained
 from citius.errors import ConnectionClosed
 
 if TYPE_CHECKING:
@@ -126,4 +127,4 @@ class SocketMessages:
 
 
 async def _run(app: ASGIApplication, scope: dict[str, Any], receive: Any, send: Any) -> None:
-    await app(scope, receive, send)
+    await contained(app(scope, receive, send))

@@ -426,7 +426,7 @@ class EventStream(Fed):
             self.close()
         except ClientDisconnected:
             self._end()
-        except Exception as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             # The end of a stream must not look as if all had been sent, so the client comes back.
             log_exception("a stream of events broke off", error)
             self.close()

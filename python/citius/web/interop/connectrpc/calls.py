@@ -308,6 +308,11 @@ class Call:
             if timeout is not None and timeout.expired() and isinstance(error, TimeoutError):
                 return await self._left_by(_error("DEADLINE_EXCEEDED", "Request timed out"))
             return await self._error_of(error)
+        except (SystemExit, KeyboardInterrupt) as error:
+            # A stream has a task, out of which these would end the event loop.
+            failure = RuntimeError(f"a service raised {error!r}")
+            failure.__cause__ = error
+            return await self._left_by(failure)
 
     async def answered(self, work: Callable[[Call], Coroutine[Any, Any, Response]]) -> Response:
         """The response that ``work`` makes, or the one of its error."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
+from citius.coroutines import contained
 from citius.errors import ConfigError, ConnectionClosed, RpcError, StreamReset
 from citius.waiting import check_cancelled
 from citius.web.declarations.checks import describe
@@ -151,7 +152,7 @@ class SessionCalls:
     ) -> tuple[int, bytes]:
         """The status that a call is counted under, and the response; that to a notification is empty."""
         try:
-            result = await self._result(session, call, found)
+            result = await contained(self._result(session, call, found))
             status, response = (
                 200,
                 b"" if call.id is None else _response(call.id, result, is_json=call.is_json),
