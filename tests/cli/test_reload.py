@@ -126,3 +126,19 @@ def test_a_deleted_working_directory_is_no_traceback(tmp_path: Path, arguments: 
         assert "Traceback" not in server.err
     finally:
         server.kill()
+
+
+def test_options_of_the_deployment_are_set_aside_for_the_child_too(serve, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.citius]\nsandbox = true\n")
+    server: Server = serve(
+        """
+        import os
+        @app.get("/")
+        def parent() -> str:
+            return str(os.getppid())
+        """,
+        "--reload",
+        env={"WEB_CONCURRENCY": "2"},
+    )
+    # A worker has a supervisor between itself and the process that was started.
+    assert server.get("/").body == str(server.process.pid).encode()

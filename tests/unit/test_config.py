@@ -63,6 +63,49 @@ def test_reload_is_for_one_whose_file_describes_the_deployment(tmp_path: Path) -
         load({}, {"CITIUS_RELOAD": "1", "WEB_CONCURRENCY": "3"})
 
 
+@pytest.mark.parametrize(
+    ("given", "environ", "expected"),
+    [
+        ({"bind": ("h:1",)}, {"CITIUS_UDS": "u", "CITIUS_FD": "9"}, (("h:1",), None, None)),
+        ({"uds": "u"}, {"CITIUS_BIND": "h:1"}, ((), "u", None)),
+        ({"port": 7}, {"CITIUS_BIND": "h:1"}, ((), None, None)),
+        ({}, {"CITIUS_HOST": "::1"}, ((), None, None)),
+        ({}, {"CITIUS_BIND": "h:1"}, (("h:1",), None, None)),
+        ({"workers": 2}, {}, ((), "of-file", None)),
+    ],
+)  # fmt: skip
+def test_an_address_sets_aside_those_of_lower_sources(
+    tmp_path: Path, given: dict[str, Any], environ: dict[str, str], expected: tuple[Any, ...]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.citius]\nuds = "of-file"\n')
+    config = load({**given, "app_dir": str(tmp_path)}, environ)
+    assert (config.bind, config.uds, config.fd) == expected
+
+
+def test_an_option_that_a_file_has_twice(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.citius]\naccess-log = false\naccess_log = true\n"
+    )
+    with pytest.raises(ConfigError, match="has both access-log and access_log, which are one option"):
+        load({"app_dir": str(tmp_path)}, {})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "end"),
+    [
+        ("CITIUS_DRAIN_S", "inf", "at most 100000000, got inf"),
+        ("CITIUS_WORKER_TIMEOUT_S", "1e10", "at most 100000000, got 10000000000.0"),
+        ("CITIUS_BACKLOG", "4294967296", "from 1 to 2147483647, got 4294967296"),
+        ("CITIUS_FD", "4294967296", "from 0 to 2147483647, got 4294967296"),
+        ("CITIUS_COMPILED_QUEUE_MAX", "9" * 30, f"at least 0, got {'9' * 30}"),
+        ("CITIUS_KEEP_ALIVE_MS", "9" * 30, f"at least 0, got {'9' * 30}"),
+    ],
+)  # fmt: skip
+def test_numbers_that_nothing_can_hold(variable: str, value: str, end: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{variable}: expected a .*{end}$"):
+        load({}, {variable: value})
+
+
 def test_web_concurrency_and_its_better_name() -> None:
     assert load({}, {"WEB_CONCURRENCY": "3"}).workers == 3
     assert load({}, {"WEB_CONCURRENCY": "3", "CITIUS_WORKERS": "4"}).workers == 4
@@ -94,7 +137,10 @@ def test_booleans(text: str, value: bool) -> None:
             {"CITIUS_KEEP_ALIVE_MS": "-1"},
             "CITIUS_KEEP_ALIVE_MS: expected a whole number of milliseconds, at least 0, got -1",
         ),
-        ({"CITIUS_DRAIN_S": "x"}, "CITIUS_DRAIN_S: expected a number of seconds, at least 0, got 'x'"),
+        (
+            {"CITIUS_DRAIN_S": "x"},
+            "CITIUS_DRAIN_S: expected a number of seconds, at least 0 and at most 100000000, got 'x'",
+        ),
     ],
 )  # fmt: skip
 def test_wrong_values_in_the_environment(environ: dict[str, str], message: str) -> None:
@@ -201,6 +247,12 @@ def test_a_file_without_a_table_says_nothing(tmp_path: Path) -> None:
         ({"host": None}, "host: expected text, got None"),
         ({"host": "0.0.0.0:80"}, "the port goes to --port, and both together to --bind"),  # newcomer C
         ({"host": "[::1]:80"}, "the port goes to --port, and both together to --bind"),
+        ({"uds": "a", "bind": ["127.0.0.1:1"]}, "bind and uds contradict each other: write the socket as an address, --bind unix:a"),
+        ({"request_id": "Content-Length"}, "request_id: content-length has a meaning of its own"),
+        ({"request_id": "cookie"}, "request_id: cookie has a meaning of its own"),
+        ({"request_id": "x-forwarded-for"}, "request_id: x-forwarded-for has a meaning of its own"),
+        ({"request_id": "x y"}, "request_id: 'x y' is no name of a header"),
+        ({"request_id": ""}, "request_id: '' is no name of a header"),
     ],
 )  # fmt: skip
 def test_a_config_that_cannot_be(values: dict[str, Any], message: str) -> None:

@@ -16,6 +16,7 @@ from citius.settings.texts import (
     FORWARDED_HEADERS,
     check_header_field,
     check_host_name,
+    check_request_id,
     header_fields,
     hsts_value,
     http_versions,
@@ -44,6 +45,10 @@ def check(config: Config) -> None:
         ConfigError: A text has the wrong form, or two options contradict each other.
     """
     _check_texts(config)
+    if config.uds is not None and config.bind:
+        raise ConfigError(
+            f"bind and uds contradict each other: write the socket as an address, --bind unix:{config.uds}"
+        )
     if config.host.count(":") == 1 or "]:" in config.host:
         raise ConfigError(
             f"host: expected a name or an address alone, got {config.host!r}; the port goes to --port, and "
@@ -142,6 +147,8 @@ def _check_headers(config: Config) -> None:
             raise ConfigError(f"header: expected NAME:VALUE, got {text!r}")
     for name, value in header_fields(config.header):
         check_header_field(name, value)
+    if config.request_id is not None:
+        check_request_id(config.request_id.lower())
 
 
 def _check_tls(config: Config) -> None:

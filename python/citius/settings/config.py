@@ -94,6 +94,7 @@ class Config:
         "Listen on this inherited socket instead; has priority over --bind, --host and --uds.",
         kind="int",
         minimum=0,
+        maximum=2**31 - 1,
         group=LISTENING,
     )
     rpc: tuple[str, ...] = option(
@@ -115,7 +116,7 @@ class Config:
     )  # fmt: skip
     backlog: int = option(
         2048, "Connections the kernel may queue before they are accepted; Linux caps it at somaxconn.",
-        kind="int", minimum=1, unit="connections", group=LISTENING,
+        kind="int", minimum=1, maximum=2**31 - 1, unit="connections", group=LISTENING,
     )  # fmt: skip
     factory: bool = option(
         False,

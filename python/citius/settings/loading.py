@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from citius.errors import ConfigError
+from citius.process.startup import DEVELOPMENT_ENV
 from citius.records import record
 from citius.settings.config import OPTIONS, Config
 from citius.settings.option import did_you_mean
@@ -83,6 +84,9 @@ _NOT_UNDER_RELOAD: Final = frozenset(
 )
 """What contradicts ``--reload`` on the command line, and is not taken from elsewhere beside it."""
 
+_ADDRESSES: Final = frozenset({"bind", "uds", "fd"})
+"""What replaces ``host`` and ``port``, and is not taken from below a source that says where to listen."""
+
 _VARIABLES: Final = frozenset(variable for option in OPTIONS.values() for variable in option.env)
 
 _OTHER_VARIABLES: Final = ("CITIUS_HANDOVER", "CITIUS_LAB_", "CITIUS_LOAD")
@@ -108,18 +112,27 @@ def trace(
     """
     found = {name: Setting(value, OPTIONS[name].flags[0]) for name, value in given.items()}
     # The options of a deployment stand in the file while its application is being written.
-    skipped = _NOT_UNDER_RELOAD if given.get("reload") else frozenset[str]()
+    # The child that a reloader starts gets its command line and --no-reload, and is the one that serves.
+    is_reloading = given.get("reload") or DEVELOPMENT_ENV in environ
+    skipped = _NOT_UNDER_RELOAD if is_reloading else frozenset[str]()
+    beside = skipped | _replaced(found)
     for name, (text, variable) in _from_environment(environ).items():
-        if name not in found and name not in skipped and name in only:
+        if name not in found and name not in beside and name in only:
             found[name] = Setting(OPTIONS[name].parse(text, variable), variable)
     app_dir = found["app_dir"].value if "app_dir" in found else "."
     file = path or os.path.join(app_dir, "pyproject.toml")
+    beside = skipped | _replaced(found)
     for name, (value, key) in _from_file(file, is_ours=path is not None).items():
-        if name not in found and name not in skipped and name in only:
+        if name not in found and name not in beside and name in only:
             read = OPTIONS[name].read(value, f"{file}: {key}")
             found[name] = Setting(read, os.path.normpath(file))
     unset = ((name, Setting(option.default, "default")) for name, option in OPTIONS.items())
     return {name: found.get(name, setting) for name, setting in unset}
+
+
+def _replaced(found: Collection[str]) -> frozenset[str]:
+    """The addresses of lower sources that are set aside by those that were found."""
+    return frozenset() if _ADDRESSES.union(("host", "port")).isdisjoint(found) else _ADDRESSES
 
 
 def of_kubernetes(environ: Mapping[str, str]) -> list[str]:
@@ -182,6 +195,8 @@ def _from_file(path: str, *, is_ours: bool) -> dict[str, tuple[Any, str]]:
         option = OPTIONS.get(name)
         if option is None:
             raise ConfigError(f"{path} has no option {key}{did_you_mean(name, OPTIONS)}")
+        if name in values:
+            raise ConfigError(f"{path} has both {values[name][1]} and {key}, which are one option")
         values[name] = value, key
     return values
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from citius.errors import ConfigError
 from citius.records import record
@@ -153,11 +153,12 @@ class Option:
         if self.kind == "str":
             return isinstance(value, str) and (not self.choices or value in self.choices)
         number = int if self.kind == "int" else (int, float)
+        limit = _INT_MAX if self.kind == "int" else _SECONDS_MAX
         return (
             isinstance(value, number)
             and not isinstance(value, bool)
             and (self.minimum is None or value >= self.minimum)
-            and (self.maximum is None or value <= self.maximum)
+            and value <= (limit if self.maximum is None else self.maximum)
         )
 
     @property
@@ -170,15 +171,24 @@ class Option:
         if self.unit:
             text += f" of {self.unit}"
         if self.minimum is not None and self.maximum is not None:
-            text += f" from {self.minimum:g} to {self.maximum:g}"
+            text += f" from {self.minimum:.15g} to {self.maximum:.15g}"
         elif self.minimum is not None:
             text += f", at least {self.minimum:g}"
+            if self.kind == "float":
+                text += f" and at most {_SECONDS_MAX:.0f}"
         if self.unit == "bytes":
             text += " (64k, 512M and 2G are understood)"
         if self.auto:
             text += ", or auto"
         return text
 
+
+_INT_MAX: Final = 2**63 - 1
+"""The largest whole number of any option. Origin: what the extension and the system take. Exceeded: an
+error at the start."""
+_SECONDS_MAX: Final = 1e8
+"""The longest time of any option, three years. Origin: timers of the interpreter end at 9.2e9 seconds.
+Exceeded: an error at the start."""
 
 _SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 

@@ -94,6 +94,31 @@ def check_header_field(name: str, value: str) -> None:
         raise ConfigError(f"header: the server itself sets {name} for each response; leave it out")
 
 
+def check_request_id(name: str) -> None:
+    """Refuse names, in lower case, of fields that mean something else in requests or responses.
+
+    Raises:
+        ConfigError: It is one of these, or no name at all.
+    """
+    if not name or set(name) - _TOKEN:
+        raise ConfigError(f"request_id: {name!r} is no name of a header")
+    if name in _SERVERS_OWN or name in _MEANINGFUL or name.startswith(_MEANINGFUL_PREFIXES):
+        raise ConfigError(
+            f"request_id: {name} has a meaning of its own; give a header for ids, such as x-request-id"
+        )
+
+
+_MEANINGFUL: Final = frozenset(
+    ("age", "allow", "alt-svc", "authorization", "cache-control", "cookie", "etag", "expect", "expires",
+     "forwarded", "from", "host", "last-modified", "link", "location", "origin", "range", "referer",
+     "retry-after", "server", "set-cookie", "strict-transport-security", "te", "traceparent",
+     "traceresponse", "tracestate", "user-agent", "vary", "via", "www-authenticate")
+)  # fmt: skip
+_MEANINGFUL_PREFIXES: Final = (
+    "accept", "access-control-", "content-", "if-", "proxy-", "sec-", "x-forwarded-",
+)  # fmt: skip
+"""Fields that clients, caches and applications act on: an id is no value for them, and theirs is no id."""
+
 _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 _SERVERS_OWN: Final = frozenset(
     ("connection", "content-length", "date", "keep-alive", "proxy-connection", "trailer",

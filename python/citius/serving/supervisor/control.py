@@ -59,6 +59,10 @@ STACKS_S = 1.0
 FOREVER = float("inf")
 
 
+_PAUSE_MAX_S = 24 * 3600.0
+"""The longest sleep of the supervisor, which then looks again what is due. Origin: poll takes 2**31 ms."""
+
+
 class Supervisor:
     """Keeps ``config.workers`` workers alive until it is told to stop."""
 
@@ -177,7 +181,7 @@ class Supervisor:
         speaking = links.register(poll, workers)
         pause = self._due_at() - time.monotonic()
         # Rounded up: to wake a moment too early would be to come again at once.
-        pause_ms = None if pause == FOREVER else math.ceil(max(0.0, pause) * 1000)
+        pause_ms = None if pause == FOREVER else math.ceil(min(max(0.0, pause), _PAUSE_MAX_S) * 1000)
         readable = {fd for fd, _ in poll.poll(pause_ms)}
         for fd in readable:
             if fd in waiting:
