@@ -110,6 +110,12 @@ def test_credentials() -> None:
         (["https://*shop.example"], {}, "expected an origin"),
         ([SHOP], {"methods": ["GET, POST"]}, "expected a method"),
         ([SHOP], {"headers": ["x\r\ny"]}, "expected a header"),
+        ([SHOP + "\n"], {}, "expected an origin"),
+        (["https://shop..example"], {}, "expected an origin"),
+        (["https://shop.example:x"], {}, "expected an origin"),
+        ([SHOP], {"methods": []}, "expected methods"),
+        ([SHOP], {"credentials": True, "expose": ["*"]}, "list the fields in expose"),
+        ((), {"credentials": True, "origin_regex": "http://.*"}, "matches every origin"),
     ],
 )
 def test_what_cannot_work_ends_the_start(origins: Any, options: Any, message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -114,3 +115,37 @@ def test_origins_of_extensions(origin: str) -> None:
 def test_a_trusted_origin_has_to_be_one() -> None:
     with pytest.raises(ConfigError, match="CSRF: expected an origin"):
         CSRF(trusted_origins=["partner.example"])
+
+
+def without_sessions() -> App:
+    return App()
+
+
+def with_sessions_inside() -> App:
+    app = App()
+    app.middleware(CSRF(tokens=True))
+    app.middleware(Sessions("s" * 32))
+    return app
+
+
+@pytest.mark.parametrize("make", [without_sessions, with_sessions_inside])
+def test_tokens_need_sessions_around_them(make: Callable[[], App]) -> None:
+    app = make()
+    if make is without_sessions:
+        app.middleware(CSRF(tokens=True))
+    app.post("/")(lambda: "x")
+    with pytest.raises(ConfigError, match=r"CSRF of .* needs the session.*before it"), Client(app):
+        pass
+
+
+def test_sessions_that_an_application_gives_in_its_own_way() -> None:
+    app = App()
+
+    class Ours(Sessions):
+        """Sessions of the application."""
+
+    app.middleware(Ours("s" * 32))
+    app.middleware(CSRF(tokens=True))
+    app.post("/")(lambda: "x")
+    with Client(app) as client:
+        assert client.post("/").status_code == 403

@@ -38,7 +38,33 @@ def test_hosts(host: str, status: int) -> None:
         )
 
 
-@pytest.mark.parametrize("hosts", [[], ["*"], ["*."], ["a*.example"], ["https://a.example"]])
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        [], ["*"], ["*."], ["a*.example"], ["https://a.example"], ["a.example:x"], [" a.example"], ["a,b"],
+        ["a b"], ["me@a.example"], ["a.example\n"], ["[::1"], ["a..example"], [".a.example"],
+    ],
+)  # fmt: skip
 def test_what_is_no_host_ends_the_start(hosts: list[str]) -> None:
     with pytest.raises(ConfigError, match="TrustedHosts: expected"):
         TrustedHosts(hosts)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "host", "status"),
+    [
+        ("::1", "[::1]:8000", 200),
+        ("::1", "[0:0:0:0:0:0:0:1]", 200),
+        ("[2001:DB8:0::1]", "[2001:db8::1]", 200),
+        ("::1", "[::2]", 421),
+        ("shop.example.", "shop.example", 200),
+        ("*.shop.example.", "a.shop.example", 200),
+        ("*.shop.example.", "shop.example", 421),
+    ],
+)
+def test_spellings_of_one_host(allowed: str, host: str, status: int) -> None:
+    app = App()
+    app.middleware(TrustedHosts([allowed]))
+    app.get("/")(lambda: "x")
+    with Client(app) as client:
+        assert client.get("/", headers={"host": host}).status_code == status

@@ -85,6 +85,19 @@ def test_numbers_that_are_none_end_the_start(limit: int, per_s: float, options: 
         RateLimit(limit, per_s, **options)
 
 
+def test_a_limit_for_no_route_ends_the_start() -> None:
+    with pytest.raises(ConfigError, match="names no route, and would limit nothing"):
+        RateLimit(1, 1, only=[])
+
+
+def test_a_burst_that_no_bucket_holds_ends_the_start() -> None:
+    app = App()
+    app.middleware(RateLimit(2**70, 1))
+    app.get("/")(lambda: "x")
+    with pytest.raises(ConfigError, match="RateLimit default"), Client(app):
+        pass
+
+
 def test_workers_count_together(serve: Callable[..., Server]) -> None:
     """Scale S1: two workers admitted up to twice the limit."""
     server = serve(

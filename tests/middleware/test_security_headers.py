@@ -83,3 +83,34 @@ def test_what_is_switched_off_is_not_sent() -> None:
 def test_a_source_cannot_end_its_directive(source: str) -> None:
     with pytest.raises(ConfigError, match="would end it"):
         SecurityHeaders(csp={"default-src": [source]})
+
+
+def test_sources_as_one_text_are_one_source() -> None:
+    with Client(app_of(SecurityHeaders(csp={"img-src": "'self'"}))) as client:
+        assert client.get("/").headers["content-security-policy"] == "img-src 'self'"
+
+
+@pytest.mark.parametrize("source", ["self", "None", "unsafe-inline", "sha256-abc", "nonce-abc"])
+def test_a_keyword_without_quotes_would_be_a_host(source: str) -> None:
+    with pytest.raises(ConfigError, match="is a host to browsers; the keyword has quotes"):
+        SecurityHeaders(csp={"default-src": [source]})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"frame_options": "ALLOW-FROM https://a.example"}, {"referrer_policy": "none"},
+        {"referrer_policy": "origin, never"}, {"opener_policy": "same-site"}, {"resource_policy": "*"},
+    ],
+)  # fmt: skip
+def test_values_that_browsers_ignore(options: Any) -> None:
+    with pytest.raises(ConfigError, match="SecurityHeaders: browsers ignore"):
+        SecurityHeaders(**options)
+
+
+def test_policies_for_older_and_newer_browsers() -> None:
+    policy = "no-referrer, strict-origin-when-cross-origin"
+    with Client(
+        app_of(SecurityHeaders(referrer_policy=policy, frame_options="sameorigin"))
+    ) as client:
+        assert client.get("/").headers["referrer-policy"] == policy

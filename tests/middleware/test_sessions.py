@@ -227,6 +227,8 @@ def test_an_expired_cookie_is_an_empty_session(monkeypatch: pytest.MonkeyPatch) 
         ({"same_site": "none", "secure": False}, "secure=True"),
         ({"path": "/; Secure"}, "semicolon"),
         ({"domain": "a\r\nb"}, "SessionCookie"),
+        ({"domain": ""}, "a name alone"),
+        ({"domain": "a.example:80"}, "a name alone"),
     ],
 )
 def test_cookies_that_cannot_be_end_the_start(options: dict[str, Any], message: str) -> None:

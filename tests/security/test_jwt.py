@@ -123,3 +123,10 @@ def test_a_public_key_is_no_secret() -> None:
 def test_what_is_not_safe_ends_the_start(key: str, algorithms: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         JWT(key, algorithms=algorithms)
+
+
+@pytest.mark.parametrize("options", [{"audience": ""}, {"audience": []}, {"issuer": ""}])
+def test_what_no_token_has_ends_the_start(options: Any) -> None:
+    (name,) = options
+    with pytest.raises(ConfigError, match=rf"JWT \(.*test_jwt.py:\d+\): {name} is empty.*variable"):
+        JWT(SECRET, algorithms=["HS256"], **options)

@@ -277,3 +277,14 @@ def test_scopes_that_nobody_can_have(scope: Any) -> None:
     scheme = Bearer(lambda token: Principal("me"))
     with pytest.raises(ConfigError, match=r"Requires \(.*test_schemes.py:\d+\): expected scopes"):
         Requires(scheme, scope)
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [("", "query"), ("x key", "header"), ("x-key:", "header"), ("a=b", "cookie")],
+)
+def test_a_field_that_no_request_has_ends_the_start(field: str, place: Any) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"test_schemes.py:\d+\): expected the name of a {place}"
+    ):
+        APIKey({"key": Principal("me")}, field=field, place=place)

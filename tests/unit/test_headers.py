@@ -160,6 +160,8 @@ class TestCookiesThatClientsKeep:
             ("__Host-a", {}), ("__Secure-a", {}), ("__Host-a", {"secure": True, "path": "/x"}),
             ("__Host-a", {"secure": True, "domain": "x.example"}), ("a", {"same_site": "none"}),
             ("a", {"partitioned": True}), ("a", {"expires": datetime(2030, 1, 1)}),
+            ("a", {"domain": ""}), ("a", {"domain": "https://a.example"}), ("a", {"domain": "a.example:80"}),
+            ("a", {"domain": "a b"}), ("a", {"domain": "a..example"}),
         ],
     )  # fmt: skip
     def test_refused(self, name: str, attributes: Any) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from citius.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +26,20 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+
+
+def make(gateway: Any, **options: Any) -> Reactor:
+    """A reactor; what it refuses is an option's value.
+
+    Raises:
+        ConfigError: A limit is too large, or a path pattern is none.
+    """
+    from citius._core import Reactor
+
+    try:
+        return Reactor(gateway, **options)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def enter(reactor: Reactor | None) -> None:

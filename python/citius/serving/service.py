@@ -272,7 +272,7 @@ class Service:
     ) -> Reactor:
         """A reactor for a loop, which listens."""
         config = self.config
-        reactor = _reactor(
+        reactor = reactors.make(
             gateway,
             limits=config.limits_in_force,
             server_header=config.server_name,
@@ -583,18 +583,6 @@ class Service:
             threads = config.threads or config.blocking_threads
             self._pool = BlockingPool(threads, config.blocking_queue_max)
         return self._pool
-
-
-def _reactor(gateway: Gateway, **options: Any) -> Reactor:
-    """A reactor; what it refuses is an option's value.
-
-    Raises:
-        ConfigError: A limit is too large, or a path pattern is none.
-    """
-    try:
-        return Reactor(gateway, **options)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
 
 
 def _tcp_versions(speaks: Speaks) -> str | None:

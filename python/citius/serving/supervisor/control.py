@@ -181,7 +181,9 @@ class Supervisor:
         speaking = links.register(poll, workers)
         pause = self._due_at() - time.monotonic()
         # Rounded up: to wake a moment too early would be to come again at once.
-        pause_ms = None if pause == FOREVER else math.ceil(min(max(0.0, pause), _PAUSE_MAX_S) * 1000)
+        pause_ms = (
+            None if pause == FOREVER else math.ceil(min(max(0.0, pause), _PAUSE_MAX_S) * 1000)
+        )
         readable = {fd for fd, _ in poll.poll(pause_ms)}
         for fd in readable:
             if fd in waiting:

@@ -116,6 +116,7 @@ def make_gateway(
         with refusing_recursion(planned.endpoint.handler), _naming_the_other(own, one):
             add_route(making, planned, kind)
     check_named_routes(app, endpoints)
+    _check_sessions(endpoints)
     for endpoint, errors in sockets:
         endpoint = replace(endpoint, middleware=(*outermost, *endpoint.middleware))
         with refusing_recursion(endpoint.handler):
@@ -228,6 +229,26 @@ def _freeze_mcp(
     for member in app.walk():
         for server in member.app.mcp_servers:
             server.freeze(app, _resolver(app, member.app), pool, report, in_pool=in_pool)
+
+
+def _check_sessions(endpoints: list[Endpoint]) -> None:
+    """Refuse a middleware that needs sessions where nothing around it gives one.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    for endpoint in endpoints:
+        for one in endpoint.middleware:
+            # What the application has written may give a session, too.
+            if not isinstance(one, Middleware) or not type(one).__module__.startswith("citius."):
+                break
+            if one.gives_session:
+                break
+            if one.needs_session:
+                raise ConfigError(
+                    f"the middleware {type(one).__name__} of {endpoint.where} needs the session of one "
+                    "around it: add app.middleware(Sessions(secret)) or StoredSessions(store) before it"
+                )
 
 
 def check_named_routes(app: App, endpoints: list[Endpoint]) -> None:

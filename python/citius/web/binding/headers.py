@@ -316,8 +316,18 @@ def check_cookie(
             wrong = "partitioned=True demands secure=True"
     if lower.startswith("__host-") and (path != "/" or domain is not None):
         wrong = 'its prefix demands path="/" and no domain'
+    if domain is not None and not _is_domain(domain):
+        wrong = f"its domain is a name alone, without scheme and port, got {domain!r}"
     if wrong:
         raise ValueError(f"clients throw the cookie {name} away: {wrong}")
+
+
+def _is_domain(text: str) -> bool:
+    """Whether this can be the domain of a cookie; a dot in front of it means nothing any more."""
+    labels = text.removeprefix(".").split(".")
+    return text.isascii() and all(
+        label.replace("-", "").replace("_", "").isalnum() for label in labels
+    )
 
 
 def _http_date(at: datetime) -> str:

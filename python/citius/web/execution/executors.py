@@ -34,7 +34,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from citius.coroutines import contained
 from citius.errors import ConfigError, ServiceUnavailable
 from citius.observability import logging
 from citius.web.binding.signature import kind_of
@@ -273,9 +272,7 @@ class NamedExecutor:
                 reports.get_nowait()  # the next one says more
             reports.put_nowait((done, data))
 
-        result = asyncio.ensure_future(
-            contained(self._result(reporter, on_report, function, args, keywords))
-        )
+        result = asyncio.ensure_future(self._result(reporter, on_report, function, args, keywords))
         try:
             while not result.done() or not reports.empty():
                 report = asyncio.ensure_future(reports.get())

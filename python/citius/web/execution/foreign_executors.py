@@ -28,7 +28,8 @@ async def outcome(future: Future[Any]) -> Any:
     """What a future of any executor comes to.
 
     ``asyncio.wrap_future`` would wait for ever for a body that has raised ``StopIteration``, which no future
-    of asyncio takes, and would return the value of a subclass of it; here both are a ``RuntimeError``.
+    of asyncio takes, and would return the value of a subclass of it; here both are a ``RuntimeError``, and so
+    are ``SystemExit`` and ``KeyboardInterrupt``, which would end the event loop of the task that waits.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
@@ -47,6 +48,8 @@ async def outcome(future: Future[Any]) -> Any:
         return future.result()
     except CancelledError as error:
         raise asyncio.CancelledError(*error.args) from None
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"a handler raised {error!r}") from error
 
 
 def interpreter_pool() -> Any:

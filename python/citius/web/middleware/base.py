@@ -49,6 +49,11 @@ class Middleware:
     requests_only: ClassVar[bool] = False
     """Whether ``before`` and ``after`` are not called for the requests that open WebSockets and sessions."""
 
+    gives_session: ClassVar[bool] = False
+    """Whether handlers and middleware inside have ``session(request)`` of it."""
+    needs_session: bool = False
+    """Whether it calls ``session(request)``: the start fails if nothing around it gives one."""
+
     def __init_subclass__(cls) -> None:
         init = cls.__dict__.get("__init__")
         if inspect.isfunction(init) and cls.__module__.startswith("citius."):

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _SAFE_FIELDS = frozenset(("accept", "accept-language", "content-language", "content-type"))
 
 
-_ANY_ORIGIN = "https://k3v9q-7xw2m.invalid"
-"""An origin that no application allows; a regular expression that matches it matches all origins."""
+_ANY_ORIGIN = ("https://k3v9q-7xw2m.invalid", "http://k3v9q-7xw2m.invalid")
+"""Origins that no application allows; a regular expression that matches one matches all of its scheme."""
 _ORIGIN_CHARS_MAX = 200
 """Characters of an origin that `origin_regex` is tried on. Origin: a host name has 253 at most, and those of
 applications are short. Exceeded: it is not allowed."""
@@ -80,7 +80,7 @@ class CORS(Middleware):
                 "CORS: credentials go to named origins only: every page of the web, or every sandboxed one, "
                 "could act as the user otherwise; list the origins"
             )
-        if credentials and self._regex is not None and self._regex.fullmatch(_ANY_ORIGIN):
+        if credentials and self._regex is not None and any(map(self._regex.fullmatch, _ANY_ORIGIN)):
             raise ConfigError(
                 f"CORS: origin_regex {origin_regex!r} matches every origin, and credentials go to named ones "
                 r"only: write the domain, such as r\"https://\w+\.example\.org\""
@@ -92,12 +92,18 @@ class CORS(Middleware):
         self._any_method = self._methods == ["*"]
         if "*" in self._methods and not self._any_method:
             raise ConfigError('CORS: "*" stands alone among the methods')
+        if not self._methods:
+            raise ConfigError('CORS: expected methods that pages may use, or "*" for all')
         fields = listed(headers)
         self._any_header = fields == ["*"]
         if "*" in fields and not self._any_header:
             raise ConfigError('CORS: "*" stands alone among the headers')
         self._headers = frozenset(_checked([name for name in fields if name != "*"], "header"))
         self._expose = ", ".join(_checked(listed(expose), "header"))
+        if credentials and "*" in self._expose:
+            raise ConfigError(
+                'CORS: with credentials browsers take "*" for a field of that name; list the fields in expose'
+            )
         self._max_age = str(max_age_s)
         self._private_network = private_network
 

@@ -58,7 +58,7 @@ class CSRF(Middleware):
         self._trusted = Origins(
             [check_origin(origin, "CSRF") for origin in listed(trusted_origins)]
         )
-        self._tokens = tokens
+        self._tokens = self.needs_session = tokens
         self._exempt = NamedRoutes("CSRF(exempt=…)", exempt)
 
     @property

@@ -88,7 +88,7 @@ def check_origin(origin: str, what: str) -> str:
         ConfigError: It has a path, no scheme, or is no origin at all.
     """
     scheme, separator, host = origin.partition("://")
-    wrong = any(c in host for c in "/?#@ ,") or "*" in host.removeprefix("*.")
+    wrong = not is_host(host.removeprefix("*."))
     # RFC 3986 §3.1; browser extensions have schemes with a hyphen.
     is_scheme = scheme[:1].isalpha() and all(c.isalnum() or c in "+-." for c in scheme)
     if not separator or not is_scheme or not host or wrong or not origin.isascii():
@@ -100,6 +100,24 @@ def check_origin(origin: str, what: str) -> str:
     if separator and port == _DEFAULT_PORTS.get(scheme.lower()):
         host = name
     return f"{scheme}://{host}".lower()
+
+
+def is_host(text: str) -> bool:
+    """Whether this is a host as requests have it: a name or an address, with or without a port."""
+    if text[:1] == "[":  # an IPv6 address
+        address, closing, port = text[1:].partition("]")
+        is_name = bool(address and closing) and not set(address) - set("0123456789abcdefABCDEF:.")
+    else:
+        name, colon, digits = text.partition(":")
+        port = colon + digits
+        is_name = all(
+            label.replace("-", "").replace("_", "").isalnum() for label in name.split(".")
+        )
+    is_port = not port or (port[0] == ":" and port[1:].isdecimal() and len(port) <= _PORT_CHARS)
+    return text.isascii() and is_name and is_port
+
+
+_PORT_CHARS = 6
 
 
 class Origins:

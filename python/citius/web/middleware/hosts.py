@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from citius._core import Response
 from citius.errors import ConfigError
 from citius.web.middleware.base import Middleware
-from citius.web.middleware.fields import listed
+from citius.web.middleware.fields import is_host, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,12 +36,11 @@ class TrustedHosts(Middleware):
         if not given:
             raise ConfigError("TrustedHosts: expected at least one host")
         for host in given:
-            bare = host.removeprefix("*.")
-            if not bare or "*" in bare or "/" in bare or not bare.isascii():
+            if not is_host(_bracketed(host.removeprefix("*.")).removesuffix(".")):
                 raise ConfigError(
                     f"TrustedHosts: expected a host such as shop.example or *.shop.example, got {host!r}"
                 )
-        names = [_without_port(host).lower() for host in given]
+        names = [_name_of(_bracketed(host)) for host in given]
         self._exact = frozenset(name for name in names if not name.startswith("*."))
         self._suffixes = tuple(name[1:] for name in names if name.startswith("*."))
 
@@ -61,8 +60,30 @@ class TrustedHosts(Middleware):
         return Response("this server does not serve that host", 421)
 
 
+def _name_of(host: str) -> str:
+    """A host as all spellings of it are compared: without its port and the dot of the DNS's root."""
+    name = _without_port(host).lower()
+    return name[:-1] if len(name) > 1 and name.endswith(".") else name
+
+
+def _bracketed(host: str) -> str:
+    """An IPv6 address as a host of requests has it: an application may name it without brackets."""
+    return f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
+
+
 def _without_port(host: str) -> str:
     if host.startswith("["):  # an IPv6 address
-        return host.partition("]")[0] + "]"
+        return _shortest(host.partition("]")[0][1:])
     name, separator, port = host.rpartition(":")
     return name if separator and port.isdecimal() else host
+
+
+def _shortest(address: str) -> str:
+    """An IPv6 address in brackets, in the one spelling of RFC 5952."""
+    import socket
+
+    try:
+        packed = socket.inet_pton(socket.AF_INET6, address)
+    except OSError:
+        return f"[{address}]"
+    return f"[{socket.inet_ntop(socket.AF_INET6, packed)}]"

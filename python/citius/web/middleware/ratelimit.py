@@ -99,6 +99,8 @@ class RateLimit(Middleware):
         self._interval_ns = max(1, round(per_s * 1_000_000_000 / limit))
         self._key = key
         self._only = None if only is None else NamedRoutes("RateLimit(only=…)", only)
+        if self._only is not None and not self._only.patterns:
+            raise ConfigError("RateLimit(only=…) names no route, and would limit nothing")
         self._name = name
         self._state = f"rate_limit_{name}"
         self._policy = f'"{name}";q={limit};w={max(1, round(per_s))}'
@@ -208,7 +210,7 @@ class RateLimit(Middleware):
                 self._buckets = TokenBuckets(
                     shared_memory(), self._own_name, self._interval_ns, self._burst, self._name
                 )
-            except (MemoryError, ValueError) as error:
+            except (MemoryError, OverflowError, ValueError) as error:
                 raise ConfigError(f"RateLimit {self._name}: {error}") from None
         return self if self._store is None else _StoredLimit(self, self._store, is_local=is_local)
 

@@ -50,7 +50,8 @@ class SecurityHeaders(Middleware):
         permissions: Permissions-Policy, such as ``camera=(), geolocation=()``.
 
     Raises:
-        ConfigError: A directive or a source has a character that would end it.
+        ConfigError: A directive or a source has a character that would end it, or browsers would not know
+            a value.
     """
 
     requests_only = True
@@ -68,6 +69,12 @@ class SecurityHeaders(Middleware):
         resource_policy: str | None = "same-origin",
         permissions: str | None = None,
     ) -> None:
+        _check_values(
+            {
+                "frame_options": frame_options, "referrer_policy": referrer_policy,
+                "opener_policy": opener_policy, "resource_policy": resource_policy,
+            }
+        )  # fmt: skip
         fixed = {
             "x-content-type-options": "nosniff",
             "x-frame-options": frame_options,
@@ -145,7 +152,42 @@ def _checked(fields: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def _without_nonce(sources: Iterable[str]) -> list[str]:
     """The sources without the nonce; a directive with nothing left allows nothing."""
-    return [source for source in sources if source != NONCE] or ["'none'"]
+    return [source for source in listed(sources) if source != NONCE] or ["'none'"]
+
+
+_KEYWORDS = frozenset(
+    ("self", "none", "unsafe-inline", "unsafe-eval", "unsafe-hashes", "strict-dynamic", "report-sample",
+     "wasm-unsafe-eval", "inline-speculation-rules")
+)  # fmt: skip
+_PREFIXES = ("nonce-", "sha256-", "sha384-", "sha512-")
+"""Sources that are only what they are between quotes (CSP 3, §2.3.1)."""
+
+_VALUES = {
+    "frame_options": ("DENY", "SAMEORIGIN"),
+    "referrer_policy": (
+        "no-referrer", "no-referrer-when-downgrade", "same-origin", "origin", "strict-origin",
+        "origin-when-cross-origin", "strict-origin-when-cross-origin", "unsafe-url",
+    ),
+    "opener_policy": (
+        "unsafe-none", "same-origin-allow-popups", "same-origin", "noopener-allow-popups",
+    ),
+    "resource_policy": ("same-origin", "same-site", "cross-origin"),
+}  # fmt: skip
+"""What browsers know; any other value is as good as none to them."""
+
+
+def _check_values(given: Mapping[str, str | None]) -> None:
+    for name, value in given.items():
+        if value is None:
+            continue
+        # Of several policies browsers take the last one that they know.
+        values = value.split(",") if name == "referrer_policy" else [value]
+        known = {one.lower() for one in _VALUES[name]}
+        if not all(one.strip().lower() in known for one in values):
+            raise ConfigError(
+                f"SecurityHeaders: browsers ignore {name}={value!r}; expected one of "
+                f"{', '.join(_VALUES[name])}, or None"
+            )
 
 
 def _policy(directives: Mapping[str, Iterable[str]]) -> str:
@@ -157,6 +199,12 @@ def _policy(directives: Mapping[str, Iterable[str]]) -> str:
                 raise ConfigError(
                     f"SecurityHeaders: the directive {name!r} has a source with a character that would "
                     f"end it: {text!r}; give each source by itself"
+                )
+        for source in sources:
+            if source.lower() in _KEYWORDS or source.lower().startswith(_PREFIXES):
+                raise ConfigError(
+                    f"SecurityHeaders: {source!r} in the directive {name!r} is a host to browsers; the "
+                    f"keyword has quotes, \"'{source}'\""
                 )
         parts.append(" ".join((name, *sources)))
     return "; ".join(parts)

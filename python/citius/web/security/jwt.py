@@ -70,6 +70,12 @@ class JWT(Scheme):
         self._audience = (
             audience if audience is None or isinstance(audience, str) else list(audience)
         )
+        if self._audience in ("", []) or issuer == "":
+            what = "issuer" if issuer == "" else "audience"
+            raise ConfigError(
+                f"JWT ({caller()}): {what} is empty, and no token has such a one; is the variable that it is "
+                "read from set?"
+            )
         self._issuer = issuer
         self._options = {"require": list(required), "verify_signature": True}
         self._leeway_s = leeway_s

@@ -22,6 +22,7 @@ from citius.errors import ConfigError, Forbidden, Unauthorized
 from citius.unknown_options import caller, known_options, with_known_options
 from citius.web.declarations.checks import check_callback
 from citius.web.declarations.type_kinds import is_async
+from citius.web.middleware.fields import is_token
 
 TOKEN_CHARS_MAX = 16 * 1024
 """Characters of credentials. Origin: half of a header section. Exceeded: 401 without a check."""
@@ -281,6 +282,10 @@ class APIKey(Scheme):
         place: Literal["header", "query", "cookie"] = "header",
         name: str = "apiKey",
     ) -> None:
+        if not field or (place != "query" and not is_token(field)):
+            raise ConfigError(
+                f"APIKey ({caller()}): expected the name of a {place} as field, got {field!r}"
+            )
         super().__init__(name, {"type": "apiKey", "name": field, "in": place}, "")
         self._field, self._place = field, place
         if isinstance(keys, Mapping):

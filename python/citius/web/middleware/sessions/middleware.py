@@ -245,6 +245,8 @@ class Sessions(Middleware):
         cookie: How the cookie is sent.
     """
 
+    gives_session = True
+
     def __init__(
         self, secret: str | bytes | Iterable[str | bytes], cookie: SessionCookie | None = None
     ) -> None:
@@ -291,6 +293,8 @@ class StoredSessions(Middleware):
         store: Where they are kept; one whose methods are coroutine functions needs an event loop.
         cookie: How the cookie is sent.
     """
+
+    gives_session = True
 
     def __init__(
         self, store: SessionStore | AsyncSessionStore, cookie: SessionCookie | None = None
