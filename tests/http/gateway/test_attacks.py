@@ -297,3 +297,15 @@ def test_a_response_before_the_request_is_complete(gateway) -> None:
         with contextlib.suppress(OSError):
             peer.send(b"GET /stats HTTP/1.1\r\nhost: a\r\n\r\n".ljust(1_000_000, b"x"))
     wait_for(lambda: before.peer.open == 0, "the end of the connection")
+
+
+def test_a_target_that_is_no_url_is_no_failure_of_the_server(gateway) -> None:
+    """A server that answers it has answered: else three such requests of one client take it from all others."""
+    before = gateway(options=("--management", "127.0.0.1:0"))
+    with before.server.connect() as client:
+        for at in range(4):
+            reply = client.request("GET", f"/hooked/a\\{at}")
+            assert (reply.status, reply.body.partition(b"\n")[0]) == (
+                200,
+                b"GET /hooked/a\\%d HTTP/1.1" % at,
+            )

@@ -24,7 +24,6 @@ from citius._core import (
     relay,
 )
 from citius.errors import ConfigError, HTTPError
-from citius.http import urls
 from citius.http.carriers import ON_LOOP, Call
 from citius.http.engine import acquired, ended, trace_parent
 from citius.http.errors import (
@@ -111,9 +110,11 @@ class Forwarder:
         self._only = None if isinstance(to, Upstreams) else Server(_base_of(self.client))
         self._rules, self._via = rules, via
         self._timeout = timeout or self.client.engine.timeout
-        own = {**dict(self.client.own_fields), **(headers or {})}
+        given = [(name.lower(), value) for name, value in (headers or {}).items()]
+        names = {name for name, _ in given}
+        of_client = [pair for pair in self.client.own_fields if pair[0] not in names]
         self._own = [
-            (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in own.items()
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in [*of_client, *given]
         ]
         self._own_names = {_dashed(name) for name, _ in self._own}
         self._on_request, self._on_response = on_request, on_response
@@ -444,8 +445,9 @@ def _limits_of(origin: Origin) -> OriginLimits | None:
     )
 
 
-def _whole(url: URL, target: str) -> URL:
-    return urls.parse(url.origin + target) if target.startswith("/") else url
+def _whole(url: URL, target: str) -> str:
+    """What was asked for, for spans: of a client's target not all is a URL, and that is no error of a server."""
+    return url.origin + target if target.startswith("/") else str(url)
 
 
 def _message(request: Request, what: str) -> str:
