@@ -69,8 +69,8 @@ def run_on(
 def _rest_at_exit() -> None:
     """Have loops rest while the interpreter ends.
 
-    Python ends the thread of a daemon where it asks for the interpreter's lock, by unwinding its stack. That is
-    the end of the process, by SIGABRT, if code of the extension is on it: it calls Python when something comes.
+    Python ends the thread of a daemon where it asks for the interpreter's lock, by unwinding its stack. That
+    ends the process, by SIGABRT, if code of the extension is on it: it calls Python when something comes.
     Other functions of ``atexit`` may call by these loops later, so that they cannot stop.
     """
     rests: list[threading.Event] = []

@@ -40,6 +40,11 @@ late.store = LateStore(1 << 20)
 app.forward("/late/{rest:path}", client, cache=late)
 
 
+@app.get("/to")
+def to() -> str:
+    return os.environ["UPSTREAMS"]
+
+
 @app.get("/cache")
 def stats() -> dict[str, int]:
     return cache.stats()

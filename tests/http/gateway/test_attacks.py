@@ -300,7 +300,7 @@ def test_a_response_before_the_request_is_complete(gateway) -> None:
 
 
 def test_a_target_that_is_no_url_is_no_failure_of_the_server(gateway) -> None:
-    """A server that answers it has answered: else three such requests of one client take it from all others."""
+    """A server that answers it has answered: else three such requests take it from all clients."""
     before = gateway(options=("--management", "127.0.0.1:0"))
     with before.server.connect() as client:
         for at in range(4):

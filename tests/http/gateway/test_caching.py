@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from citius.errors import ConfigError
 from citius.http.gateway import HTTPCache
 from citius.http.gateway.caching import directives, lifetime_s
 from citius.http.gateway.entries import Entry, Key
-from citius.http.gateway.stores import CHANGED_MAX, Mark
+from citius.http.gateway.stores import CHANGED_MAX, Mark, MemoryResponses
 from gateway_rig import Cached, Origin, date
 from h2peer import H2Peer
 from http_peer import Peer
@@ -246,6 +247,20 @@ def test_hosts_and_queries_are_apart(cached: Cached) -> None:
     assert cached.ask()[1] == b"1"
 
 
+def test_prefixes_that_a_trusted_proxy_says_are_apart(serve) -> None:
+    """Links are made by them, too: one client's would be all clients'."""
+    origin = Origin()
+    with Peer(origin) as peer:
+        env = {"UPSTREAMS": f"http://127.0.0.1:{peer.port}"}
+        options = ("--workers", "1", "--forwarded-headers", "x-forwarded-for,x-forwarded-prefix")
+        cached = Cached(serve(APP, *options, env=env), origin)
+        origin.always({"cache-control": "max-age=100"})
+        evil = {"x_forwarded_prefix": "/evil", "x_forwarded_for": "192.0.2.1"}
+        assert [cached.ask(**evil)[1], cached.ask()[1]] == [b"1", b"2"]
+        assert [cached.ask(**evil)[1], cached.ask()[1]] == [b"1", b"2"]
+        assert origin.seen[0][1][b"x-forwarded-prefix"] == b"/evil"
+
+
 def test_head_is_had_from_a_get(cached: Cached) -> None:
     cached.origin.always({"cache-control": "max-age=100"})
     assert cached.counts(2, path="/c/head", method="HEAD") == 2
@@ -269,6 +284,40 @@ def test_unsafe_methods_invalidate(cached: Cached) -> None:
     cached.ask(method="POST")
     cached.origin.always({"cache-control": "max-age=100"})
     assert [cached.counts(1, path=path) for path in ("/c/x", "/c/y", "/c/z")] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["y", "./y#a", "http://A/c/y", "http://a:80/c/y", "{server}/c/y", "//a/c/y"],
+)
+@pytest.mark.parametrize("field", ["location", "content-location"])
+def test_what_is_named_by_a_change_in_any_form_is_dropped(
+    cached: Cached, reference: str, field: str
+) -> None:
+    """§4.4, RFC 9110 §10.2.2: relative, the origin in another form, or as the server knows itself."""
+    cached.origin.always({"cache-control": "max-age=100"})
+    cached.ask("/c/y", host="a")
+    server = cached.server.get("/to", accept="text/plain").body.decode().strip('"')
+    cached.origin.always({field: reference.format(server=server)}, "201 Made")
+    cached.ask(method="POST", host="a")
+    cached.origin.always({"cache-control": "max-age=100"})
+    assert cached.counts(1, path="/c/y", host="a") == 1
+
+
+def test_a_304_of_another_response_renews_nothing(cached: Cached) -> None:
+    """§4.3.4: what is stored would be sent on with the entity tag of what it is not."""
+
+    def say(line: str, fields: dict[bytes, bytes]) -> tuple[str, Fields, bytes]:
+        if b"if-none-match" in fields:
+            return "304 Same", {"etag": '"b"', "cache-control": "max-age=100"}, b""
+        number = len(cached.origin.seen)
+        tag = '"b"' if number > 1 else '"a"'
+        return "200 OK", {"etag": tag, "cache-control": "max-age=0"}, b"%d" % number
+
+    cached.origin.say = say
+    assert cached.ask()[1] == b"1"
+    status, body, fields = cached.ask()
+    assert (status, body, fields["etag"]) == (200, b"3", '"b"')
 
 
 @pytest.mark.parametrize("field", ["range", "if-range", "if-match", "if-unmodified-since"])
@@ -412,6 +461,29 @@ def test_memory_is_bounded(cached: Cached) -> None:
     assert cached.counts(1, path="/c/8") == 0
     assert cached.counts(1, path="/c/0") == 1
     assert cached.counts(2, path="/c/big") == 2
+
+
+def test_what_a_client_chooses_takes_of_the_bound() -> None:
+    """Targets, and fields that ``Vary`` names: small responses took 15 times ``bytes_max``."""
+    bytes_max = 4 << 20
+    responses = MemoryResponses(bytes_max)
+    tracemalloc.start()
+    try:
+        for number in range(2000):
+            fields = [(f"x-{name}", f"{name} {number}") for name in range(8)]
+            varies = (("x-a", b"a" * 4000 + b"%d" % number),)
+            entry = Entry(200, fields, b"", varies, time.monotonic())
+            responses.keep(
+                Key("to", "http", "a", "/?" + "a" * 4000 + str(number)), entry, Mark(), int
+            )
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 100 < responses.stats()["entries"] < 2000
+    assert taken < 1.25 * bytes_max
+    while responses.stats()["entries"]:
+        asyncio.run(responses.invalidate([next(iter(responses._entries))]))
+    assert responses.stats()["bytes"] == 0
 
 
 def test_a_response_that_is_cut_is_not_kept(cached: Cached) -> None:

@@ -12,11 +12,13 @@ import time
 from collections import OrderedDict, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urljoin
 from weakref import WeakSet, ref
 
 from citius._core import ForwardRules, Response
 from citius.errors import ConfigError, HTTPError
-from citius.http.errors import ReadError, RequestError
+from citius.http import urls
+from citius.http.errors import InvalidURL, ReadError, RequestError
 from citius.http.gateway.entries import (
     OVERHEAD_BYTES,
     Entry,
@@ -134,7 +136,7 @@ class Caching:
     ) -> Response:
         """The response for a request, whose head for the other server is there."""
         method = request.method
-        key = self._key(request, target)
+        key = self._key(request, target, fields)
         if method not in _SAFE and method != "CONNECT":
             return await self._changing(request, key, fields, pass_on)
         if method not in ("GET", "HEAD") or _is_bypassed(request):
@@ -165,8 +167,10 @@ class Caching:
             await self._cache.store.invalidate(_changed(key, response))
         return response
 
-    def _key(self, request: Request, target: str) -> Key:
-        return Key(self._to, request.scheme, request.host.lower(), target)
+    def _key(self, request: Request, target: str, fields: Lines) -> Key:
+        prefix = value_sent(fields, "x-forwarded-prefix") or b""
+        host = request.host.lower()
+        return Key(self._to, request.scheme, host, target, prefix.decode("latin-1"))
 
     def _note_passed(self, key: Key, *, is_kept: bool) -> None:
         self._passed.pop(key, None)
@@ -296,6 +300,10 @@ class Caching:
         status, got = response.status_code, list(response.headers.multi_items())
         if entry is not None and validates and status == 304:
             await _drain(response)
+            if not entry.is_of(got):
+                # What is stored is older than what the other server says to be right; its client has neither.
+                nothing = found._replace(entry=None)
+                return await self._exchanged(request, key, fields, asked, nothing, pass_on, over)
             return await self._validated(request, key, entry, got, (fields, begun, mark), over)
         if entry is not None and status >= 500 and entry.is_within("stale-if-error", asked):
             _close(response)
@@ -384,13 +392,24 @@ def _changed(key: Key, response: Response) -> list[Key]:
     """What a change of a resource makes wrong (RFC 9111 §4.4)."""
     keys = [key]
     for name in ("location", "content-location"):
-        place = response.headers.get(name, "")
-        base = f"{key.scheme}://{key.host}"
-        if place.lower().startswith(f"{base}/"):
-            place = place[len(base) :]
-        if place.startswith("/") and not place.startswith("//"):
-            keys.append(key._replace(target=place.partition("#")[0]))
+        if (place := response.headers.get(name)) is not None:
+            target = _target_of(key, place)
+            keys += [key._replace(target=target)] if target else []
     return keys
+
+
+def _target_of(key: Key, place: str) -> str | None:
+    """What a reference names at the origin that clients call, or at the servers as they know themselves."""
+    own = [f"{key.scheme}://{key.host}", *key.to.split(", ")]
+    try:
+        joined = urljoin(f"{own[-1]}{key.target}", place)
+        origins = {urls.parse(base).origin for base in own if not base.endswith("/")}
+        if urls.parse(joined).origin not in origins:
+            return None
+    except (InvalidURL, ValueError):
+        return None
+    _, slash, path = joined.partition("://")[2].partition("/")
+    return slash + path.partition("#")[0]
 
 
 class _Content:

@@ -23,8 +23,10 @@ Varies = tuple[tuple[str, bytes | None], ...]
 """Names of fields, and their values in the request."""
 
 SECONDS_MAX: Final = 1 << 31
-OVERHEAD_BYTES: Final = 512
+OVERHEAD_BYTES: Final = 1024
 """What an entry takes beside its fields and content."""
+FIELD_BYTES: Final = 168
+"""What a field takes beside its name and value."""
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -34,12 +36,18 @@ _decode: Final = msgspec.msgpack.Decoder(
 
 
 class Key(NamedTuple):
-    """What a response is the response for. A server may write links by the scheme and host it is told."""
+    """What a response is for. A server may write links by the scheme, the host and the prefix it is told."""
 
     to: str
     scheme: str
     host: str
     target: str
+    prefix: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in memory: a client chooses how much."""
+        return sum(map(len, self))
 
 
 class Entry:
@@ -78,7 +86,10 @@ class Entry:
         """The content has come."""
         self.body = body
         self.bytes = len(body) + OVERHEAD_BYTES
-        self.bytes += sum(len(name) + len(value) for name, value in self.fields)
+        self.bytes += sum(len(name) + len(value) + FIELD_BYTES for name, value in self.fields)
+        self.bytes += sum(
+            len(name) + len(value or b"") + FIELD_BYTES for name, value in self.varies
+        )
 
     @property
     def age_s(self) -> float:
@@ -112,6 +123,11 @@ class Entry:
     def is_for(self, fields: Lines) -> bool:
         """Whether the request with these fields gets it (RFC 9111 §4.1)."""
         return all(value_sent(fields, name) == value for name, value in self.varies)
+
+    def is_of(self, fields: list[tuple[str, str]]) -> bool:
+        """Whether a 304 with these fields is about this response, and no other one (RFC 9111 §4.3.4)."""
+        told = first_of(fields, "etag")
+        return told is None or told.removeprefix("W/") == (self.etag or "").removeprefix("W/")
 
     def is_usable(self, asked: Directives) -> bool:
         """Whether it is sent without asking the other server (RFC 9111 §4, §5.2.1)."""

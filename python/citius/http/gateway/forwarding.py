@@ -114,7 +114,8 @@ class Forwarder:
         names = {name for name, _ in given}
         of_client = [pair for pair in self.client.own_fields if pair[0] not in names]
         self._own = [
-            (name.encode("latin-1"), value.encode("latin-1")) for name, value in [*of_client, *given]
+            (name.encode("latin-1"), value.encode("latin-1"))
+            for name, value in [*of_client, *given]
         ]
         self._own_names = {_dashed(name) for name, _ in self._own}
         self._on_request, self._on_response = on_request, on_response
@@ -446,7 +447,7 @@ def _limits_of(origin: Origin) -> OriginLimits | None:
 
 
 def _whole(url: URL, target: str) -> str:
-    """What was asked for, for spans: of a client's target not all is a URL, and that is no error of a server."""
+    """What was asked for, for spans; not each target makes a URL, which is no failure of a server."""
     return url.origin + target if target.startswith("/") else str(url)
 
 

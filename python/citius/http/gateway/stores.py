@@ -114,15 +114,15 @@ class MemoryResponses:
     def _keep(self, key: Key, entry: Entry) -> None:
         variants = self._entries.setdefault(key, [])
         for one in [one for one in variants if one.varies == entry.varies]:
-            self._drop(variants, one)
+            self._drop(key, variants, one)
         variants.append(entry)
-        self._bytes += entry.bytes
+        self._bytes += key.bytes + entry.bytes
         self._entries.move_to_end(key)
         if len(variants) > VARIANTS_MAX:
-            self._drop(variants, variants[0])
+            self._drop(key, variants, variants[0])
         while self._bytes > self._bytes_max:
-            oldest = next(iter(self._entries.values()))
-            self._drop(oldest, oldest[0])
+            first, oldest = next(iter(self._entries.items()))
+            self._drop(first, oldest, oldest[0])
             if not oldest:
                 self._entries.popitem(last=False)
 
@@ -130,15 +130,15 @@ class MemoryResponses:
         """Drop the responses for URLs."""
         for key in keys:
             for one in self._entries.pop(key, []):
-                self._bytes -= one.bytes
+                self._bytes -= key.bytes + one.bytes
             self._changed[key] = time.monotonic()
             self._changed.move_to_end(key)
             if len(self._changed) > CHANGED_MAX:
                 self._changed_some = max(self._changed_some, self._changed.popitem(last=False)[1])
 
-    def _drop(self, variants: list[Entry], one: Entry) -> None:
+    def _drop(self, key: Key, variants: list[Entry], one: Entry) -> None:
         variants.remove(one)
-        self._bytes -= one.bytes
+        self._bytes -= key.bytes + one.bytes
 
     async def claim(self, key: Key) -> bytes | None:
         """There is no other process."""
