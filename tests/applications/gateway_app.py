@@ -55,6 +55,7 @@ app.forward(
     "/hooked/{rest:path}", client, on_request=add, on_response=mark, headers={"x-fixed": "1"}
 )
 app.forward("/fixed/{rest:path}", client, headers={"x-fixed": "1"})
+app.forward("/lists/{rest:path}", Client(servers[0], headers=[("x-of", "1"), ("x-of", "2")]))
 app.forward("/host/{rest:path}", client, host="client", forwarded="both")
 app.forward("/short/{rest:path}", client, timeout=Timeout(0.3), body_bytes_max=1000)
 app.forward("/limited", client, requests_max=1)

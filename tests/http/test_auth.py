@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from citius.errors import ConfigError
-from citius.http import Auth, Basic, Bearer, Client, Digest, Netrc, Request
+from citius.http import Auth, Basic, Bearer, Client, Digest, InvalidURL, Netrc, Request
 from citius.http.auth import challenges
 from citius.testing.http import MockCall, MockReply, MockTransport
 
@@ -160,6 +160,34 @@ async def test_digest(mock: MockTransport, algorithm: str, quality: str | None) 
     assert len(mock.calls) == 5
     wrong = Client("http://a", transport=mock, auth=Digest("Mufasa", "Square"))
     assert (await wrong.get("/")).status_code == 403
+
+
+async def test_a_digest_of_what_is_not_ascii(mock: MockTransport) -> None:
+    """Bytes are hashed as they are: those of the realm as they came, names and passwords in UTF-8."""
+    realm, name, word = "Zürich".encode(), "Müller€".encode(), "pä€".encode()
+
+    def digest(data: bytes) -> bytes:
+        return hashlib.md5(data).hexdigest().encode()
+
+    def answer(call: MockCall) -> MockReply:
+        if "authorization" not in call.headers:
+            line = 'Digest realm="' + realm.decode("latin-1") + '", nonce="n"'
+            return MockReply(401, headers=[("www-authenticate", line)])
+        [(_, parts)] = challenges(call.headers["authorization"])
+        assert parts["realm"].encode("latin-1") == realm
+        assert parts["username"].encode("latin-1") == name
+        right = digest(digest(b"%s:%s:%s" % (name, realm, word)) + b":n:" + digest(b"GET:/"))
+        return MockReply(200 if parts["response"].encode() == right else 403)
+
+    mock.add("*", "*", answer)
+    client = Client("http://a", transport=mock, auth=Digest(name.decode(), word.decode()))
+    assert (await client.get("/")).status_code == 200
+
+
+async def test_a_user_name_of_a_url_that_no_field_can_have(mock: MockTransport) -> None:
+    """What a user gives as a URL is no mistake of the program."""
+    with pytest.raises(InvalidURL, match="colon"):
+        await Client(transport=mock).get("http://a%3Ab:c@host/")
 
 
 async def test_a_digest_that_is_not_known(mock: MockTransport) -> None:

@@ -125,8 +125,16 @@ async def test_names_end_no_field(client: Client, mock: MockTransport) -> None:
     [(fields, _)] = parts_of(call)
     assert fields.keys() == {"content-disposition", "content-type"}
     assert b'name="a%22%0D%0Ax: y"; filename="b%22%0D%0Ac"' in call.content
-    with pytest.raises(ValueError, match="media type"):
-        await client.post("/", files={"a": ("b", b"", "x\r\ny: z")})
+    for bad in ("x\r\ny: z", "x\x7f"):
+        with pytest.raises(ValueError, match="media type"):
+            await client.post("/", files={"a": ("b", b"", bad)})
+
+
+async def test_what_a_part_cannot_have_is_no_silence(client: Client) -> None:
+    """Fields of a part, as httpx takes them, were left out."""
+    given: Any = ("b", b"", "text/plain", {"x-a": "1"})
+    with pytest.raises(TypeError, match="'a' is .* got 4 values"):
+        await client.post("/", files={"a": given})
 
 
 def test_the_length_is_known_if_the_files_say_it() -> None:

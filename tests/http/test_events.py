@@ -91,7 +91,7 @@ async def test_what_is_no_stream_of_events(mock: MockTransport) -> None:
             await anext(response.iter_events())
 
 
-@pytest.mark.parametrize("piece", [b"x" * 1000, b"data: x\n"])
+@pytest.mark.parametrize("piece", [b"x" * 1000, b"data: x\n", b"data\n"])
 async def test_an_event_without_an_end(
     mock: MockTransport, piece: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,7 @@ def ended(script: str, url: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_thread_is_in_no_code_of_the_extension_when_the_interpreter_ends() -> None:
-    """Python unwinds its stack there, which ends the process by SIGABRT if it is; calls are answered still."""
+    """Python unwinds its stack there, which ends the process by SIGABRT if it is; calls are answered."""
     with Peer(closing) as peer:
         done = ended(SCRIPT, f"http://127.0.0.1:{peer.port}/")
     assert (done.returncode, done.stdout, done.stderr) == (0, "_rest ok\n", "")

@@ -25,6 +25,17 @@ async def test_what_is_answered(mock: MockTransport) -> None:
         mock.assert_all_called()
 
 
+async def test_what_has_no_content_by_its_method_or_status(mock: MockTransport) -> None:
+    """As of a server: a test would see what no server can send."""
+    client = Client("http://a", transport=mock)
+    mock.add("*", "*", content="content")
+    assert (await client.head("/")).content == b""
+    assert (await client.get("/")).content == b"content"
+    for status in (204, 304):
+        mock.add("*", "*", lambda call, status=status: MockReply(status, content="content"))
+        assert (await client.get("/")).content == b""
+
+
 async def test_answers_in_turn(mock: MockTransport) -> None:
     mock.add("GET", "*", MockReply(503), ReadError("cut"), MockReply(content="last"))
     client = Client("http://a", transport=mock)

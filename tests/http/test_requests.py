@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import io
+from typing import Any
 
 import pytest
 import requests
+import urllib3
 from citius.errors import ChannelMisuse
 from citius.http import errors
 from citius.http.requests import Adapter
 from citius.testing.http import MockReply, MockTransport
+from http_peer import OK, Peer, Talk
 
 
 @pytest.fixture
@@ -87,6 +90,46 @@ def test_errors(
     mock.add("GET", "*", content=[b"a", error("why")])
     with pytest.raises(requests.RequestException, match="why"):
         session.get("http://a/")
+
+
+def test_a_time_that_is_over_within_the_content(
+    session: requests.Session, mock: MockTransport
+) -> None:
+    mock.add("GET", "*", content=[b"a", errors.ReadTimeout("why")])
+    with pytest.raises(requests.ConnectionError, match="why") as caught:
+        session.get("http://a/")
+    assert type(caught.value) is requests.ConnectionError
+
+
+def test_times_of_urllib3(session: requests.Session, mock: MockTransport) -> None:
+    mock.add("GET", "*")
+    given: Any = urllib3.Timeout(connect=1, read=2)
+    session.get("http://a/", timeout=given)
+    assert mock.calls[-1].deadlines == (1, 2, 2, 1, None)
+    session.get("http://a/", timeout=urllib3.Timeout())  # type: ignore[arg-type]  # pyright: ignore
+    assert mock.calls[-1].deadlines == (None, None, None, None, None)
+
+
+def test_a_redirect_by_a_proxy_names_its_user_once() -> None:
+    """A session sets the field for the next request, and the client does."""
+    heads: list[bytes] = []
+
+    def act(talk: Talk) -> None:
+        while data := talk.read():
+            heads.append(data)
+            moved = (
+                b"HTTP/1.1 302 Moved\r\nlocation: http://b.example/\r\ncontent-length: 0\r\n\r\n"
+            )
+            talk.say(moved if b"a.example" in data else OK)
+
+    session = requests.Session()
+    session.trust_env = False
+    session.mount("http://", Adapter())
+    with Peer(act) as peer:
+        proxies = {"http": f"http://user:word@127.0.0.1:{peer.port}"}
+        assert session.get("http://a.example/", proxies=proxies).text == "ok"
+        session.close()
+    assert [head.lower().count(b"proxy-authorization") for head in heads] == [1, 1]
 
 
 async def test_a_loop_is_not_stopped(session: requests.Session) -> None:

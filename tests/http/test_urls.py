@@ -61,6 +61,7 @@ def test_user_information_is_not_shown() -> None:
         "http://a:b/", "http://a b/", "http://a/\r\nx: y", "http://a\\@b/", "http://a\t/", "http://a/ b",
         "http://[::1/", "http://[fe80::1%25eth0]/", "http://[1.2.3.4]/", "http://a..b/", "http://a%00.b/",
         "http://a[.b/", "http://" + "a" * 300 + "/", "http://a/" + "x" * 70_000, "//a/b", "http:a",
+        "http://a/\ud800",
     ],
 )  # fmt: skip
 def test_what_is_read_differently_by_programs_is_refused(text: str) -> None:

@@ -166,7 +166,11 @@ class Digest(Auth):
             count = challenge.count
         nonce_count, cnonce = f"{count:08x}", secrets.token_hex(8)
         hashed = challenge.hashed
-        first = hashed(f"{self._username}:{challenge.realm}:{self._password}")
+        # As a field shows them: its bytes are UTF-8, and so are those of a realm, if the server has them so.
+        username, password = (
+            text.encode().decode("latin-1") for text in (self._username, self._password)
+        )
+        first = hashed(f"{username}:{challenge.realm}:{password}")
         if challenge.algorithm.lower().endswith("-sess"):
             first = hashed(f"{first}:{challenge.nonce}:{cnonce}")
         second = hashed(f"{request.method}:{request.url.target}")
@@ -175,7 +179,7 @@ class Digest(Auth):
         else:
             answer = hashed(f"{first}:{challenge.nonce}:{second}")
         parts = {
-            "username": _quoted(self._username), "realm": _quoted(challenge.realm),
+            "username": _quoted(username), "realm": _quoted(challenge.realm),
             "nonce": _quoted(challenge.nonce), "uri": _quoted(request.url.target),
             "algorithm": challenge.algorithm, "response": f'"{answer}"',
         }  # fmt: skip
@@ -211,10 +215,10 @@ class _Challenge:
         return list(_ALGORITHMS.values()).index(self._hash or "md5")
 
     def hashed(self, text: str) -> str:
-        """The digest of a text, as hexadecimal digits."""
+        """The digest of a text, of which Latin-1 is what the bytes are shown as, as hexadecimal digits."""
         import hashlib
 
-        return hashlib.new(self._hash or "md5", text.encode()).hexdigest()
+        return hashlib.new(self._hash or "md5", text.encode("latin-1")).hexdigest()
 
 
 def _challenge(lines: list[str]) -> _Challenge | None:

@@ -323,6 +323,11 @@ def _part(name: str, given: File) -> tuple[bytes, FileContent]:
     media_type: str | None = None
     filename: str | None
     if isinstance(given, tuple):
+        if len(given) not in (2, 3):
+            raise TypeError(
+                f"a file of the part {name!r} is (name, content) or (name, content, media type), got "
+                f"{len(cast('tuple[object, ...]', given))} values"
+            )
         filename, content, *more = given
         media_type = more[0] if more else None
     else:
@@ -341,7 +346,7 @@ def _part_head(name: str, filename: str | None, media_type: str | None) -> bytes
     if filename is not None:
         line += f'; filename="{_escaped(filename)}"'
     if media_type is not None:
-        if any(character < " " for character in media_type):
+        if any(character < " " or character == "\x7f" for character in media_type):
             raise ValueError(f"the media type of the part {name!r} has a control character")
         line += f"\r\ncontent-type: {media_type}"
     return f"{line}\r\n\r\n".encode()

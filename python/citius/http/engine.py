@@ -341,6 +341,10 @@ class Engine:
         if given is not UNSET:
             return given
         if url.username or url.password:
+            if ":" in url.username:
+                raise InvalidURL(
+                    f"the user name in a URL of {url.origin} has a colon (RFC 7617 §2)"
+                )
             return Basic(url.username, url.password)
         if self.base_origin is not None and url.origin != self.base_origin:
             return None

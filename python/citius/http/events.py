@@ -122,7 +122,7 @@ class EventReader:
             self.comments += 1
         elif name == "data":
             self._data.append(value)
-            self._length += len(value)
+            self._length += len(value) + 1  # an empty line is one more, and takes memory
             if self._length > EVENT_CHARACTERS_MAX:
                 raise OverflowError(f"an event of more than {EVENT_CHARACTERS_MAX} characters")
         elif name == "event":

@@ -14,7 +14,8 @@ import requests
 from requests.adapters import BaseAdapter
 from requests.structures import CaseInsensitiveDict
 from requests.utils import get_encoding_from_headers, select_proxy
-from urllib3 import HTTPHeaderDict, HTTPResponse
+from urllib3 import HTTPHeaderDict, HTTPResponse, Timeout
+from urllib3.exceptions import ReadTimeoutError
 
 from citius.http import errors
 from citius.http.base import waited
@@ -90,12 +91,14 @@ class Adapter(BaseAdapter):
         except errors.RequestError as error:
             raise _raised(error, request) from error
         proxy: str | None = select_proxy(request.url or "", proxies)  # pyright: ignore[reportArgumentType]
-        client = self._client(verify, cert, proxy)
-        connect_s, read_s = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+        client = self._client(verify, tuple(cert) if isinstance(cert, list) else cert, proxy)
+        connect_s, read_s = _seconds(timeout)
         opened = client.open_here()
         handle = client.engine.origin(opened, url).handle
+        # After a redirect a session sets what the client says to the proxy itself.
+        left_out = _FRAMING if proxy is None else _FRAMING | {"proxy-authorization"}
         fields: Any = [
-            (name, value) for name, value in request.headers.items() if name.lower() not in _FRAMING
+            (name, value) for name, value in request.headers.items() if name.lower() not in left_out
         ]
         body: Any = request.body
         if isinstance(body, str):
@@ -128,6 +131,19 @@ class Adapter(BaseAdapter):
                 park(client.close())
             else:
                 client.close_here()
+
+
+def _seconds(given: Any) -> tuple[float | None, float | None]:
+    """For connecting and for reading: of a number, a pair, or a ``Timeout`` of urllib3."""
+    if isinstance(given, Timeout):
+        made = given.clone()
+        made.start_connect()
+        return _number(made.connect_timeout), _number(made.read_timeout)
+    return given if isinstance(given, tuple) else (given, given)
+
+
+def _number(given: Any) -> float | None:
+    return given if isinstance(given, int | float) else None
 
 
 def _length(request: requests.PreparedRequest) -> int | None:
@@ -163,6 +179,10 @@ class _Content(io.RawIOBase):
         if not self._rest:
             try:
                 self._rest = waited(self._reply.read())
+            except errors.TimedOut as error:
+                # What requests makes a ConnectionError of.
+                where: Any = self._request.url
+                raise ReadTimeoutError(where, None, str(error)) from error
             except errors.RequestError as error:
                 raise _raised(error, self._request) from error
         count = min(len(buffer), len(self._rest))

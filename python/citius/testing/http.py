@@ -111,6 +111,12 @@ class MockReply:
         made.informational = list(self.informational)
         return made
 
+    def for_method(self, method: str) -> MockReply:
+        """The response without its content, if a response to ``method`` with this status has none."""
+        if method == "HEAD" or self.status in (204, 304):
+            self._pieces = []
+        return self
+
     @property
     def body(self) -> bytes:
         """The whole content."""
@@ -268,7 +274,8 @@ class MockTransport:
                 found = route.replies[min(len(route.calls), len(route.replies)) - 1]
                 if isinstance(found, BaseException):
                     raise found
-                return found.copy() if isinstance(found, MockReply) else found(call)
+                reply = found.copy() if isinstance(found, MockReply) else found(call)
+                return reply.for_method(call.method)
         known = ", ".join(f"{route.method} {route.url}" for route in self.routes) or "nothing"
         raise NotDeclared(f"{call.method} {call.url} was not declared; there is {known}")
 

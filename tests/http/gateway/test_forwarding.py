@@ -218,6 +218,22 @@ def test_where_a_request_goes_and_what_it_says(gateway) -> None:
         assert (early.status, early.body) == (418, b"early")
 
 
+def test_fields_that_a_client_has_several_times_are_all_set(gateway) -> None:
+    heads: list[bytes] = []
+
+    def act(talk: Talk) -> None:
+        while data := talk.read():
+            heads.append(data)
+            talk.say(OK)
+
+    with gateway(act).server.connect() as peer:
+        assert peer.request("GET", "/lists/x", None, **{"x-of": "3"}).status == 200
+    assert [line for line in heads[0].split(b"\r\n") if line.startswith(b"x-of")] == [
+        b"x-of: 1",
+        b"x-of: 2",
+    ]
+
+
 def test_what_protects_other_routes_protects_these(gateway) -> None:
     before = gateway()
     with before.server.connect() as peer:
