@@ -8,7 +8,7 @@ connections of their own. Tests: ``tests/http/test_requests.py``.
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import requests
 from requests.adapters import BaseAdapter
@@ -91,7 +91,9 @@ class Adapter(BaseAdapter):
         except errors.RequestError as error:
             raise _raised(error, request) from error
         proxy: str | None = select_proxy(request.url or "", proxies)  # pyright: ignore[reportArgumentType]
-        client = self._client(verify, tuple(cert) if isinstance(cert, list) else cert, proxy)
+        if cert is not None and not isinstance(cert, str):
+            cert = (cert[0], cert[1])  # a list, as requests takes one
+        client = self._client(verify, cert, proxy)
         connect_s, read_s = _seconds(timeout)
         opened = client.open_here()
         handle = client.engine.origin(opened, url).handle
@@ -139,7 +141,10 @@ def _seconds(given: Any) -> tuple[float | None, float | None]:
         made = given.clone()
         made.start_connect()
         return _number(made.connect_timeout), _number(made.read_timeout)
-    return given if isinstance(given, tuple) else (given, given)
+    connect_s, read_s = cast(
+        "tuple[Any, Any]", given if isinstance(given, tuple) else (given, given)
+    )
+    return connect_s, read_s
 
 
 def _number(given: Any) -> float | None:

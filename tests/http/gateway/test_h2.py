@@ -34,6 +34,18 @@ def test_trailers_and_content_over_http_2_on_both_sides(serve) -> None:
             assert found.trailers == {"grpc-status": "0", "x-bytes": str(size)}
 
 
+def test_what_is_no_websocket_goes_by_http_2_whatever_its_client_says(serve) -> None:
+    """A connection of HTTP/1.1 is for WebSockets; a server of HTTP/2 only would answer none by it."""
+    behind = serve(BEHIND.replace('app.post("/v1/{name}", stream=True)', 'app.get("/v1/{name}")'))
+    env = {"UPSTREAMS": f"http://127.0.0.1:{behind.port}", "H2": "prior"}
+    server = serve(GATEWAY, "--workers", "1", env=env)
+    for upgrade in ("foo", "websockets"):
+        with server.connect() as peer:
+            fields = {"connection": "upgrade", "upgrade": upgrade}
+            reply = peer.request("GET", "/v1/x", None, **fields)
+            assert (reply.status, reply.headers["x-version"]) == (200, "2")
+
+
 def test_a_websocket_from_http_2_to_http_1(gateway) -> None:
     before = gateway(grants)
     with h2peer.connect(before.server) as peer:

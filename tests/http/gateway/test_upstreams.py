@@ -13,6 +13,7 @@ import pytest
 from citius.errors import ConfigError
 from citius.http import Client, Limits, PoolTimeout
 from citius.http.gateway import Checks, Upstreams
+from gateway_rig import opening
 from http_peer import OK, Peer, Talk, answering
 
 
@@ -48,6 +49,24 @@ def test_a_server_that_is_not_there_costs_no_request(gateway) -> None:
             method, body = ("POST", b"content") if number % 2 else ("GET", None)
             assert peer.request(method, "/many/x", body).body == b"a"
     before.server.wait_for_log("has not answered 3 requests in a row")
+
+
+def test_servers_without_websockets_are_there_for_others(gateway) -> None:
+    """Three clients that ask for one would take a server from all."""
+
+    def act(name: bytes):
+        def talk_with(talk: Talk) -> None:
+            while talk.request() is not None and b"upgrade" not in talk.fields:
+                talk.say(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n" + name)
+
+        return talk_with
+
+    before = gateway(act(b"a"), act(b"b"))
+    for _ in range(6):
+        with before.server.connect() as peer:
+            peer.send(opening(b"/many/x"))
+            assert peer.reply("GET").status == 502
+    assert Counter(bodies(before.server, ["/many/x"] * 10)) == {b"a": 5, b"b": 5}
 
 
 def test_what_may_have_been_done_is_not_done_twice(gateway) -> None:

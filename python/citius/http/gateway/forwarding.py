@@ -7,7 +7,6 @@ the ``Response`` is a ``_core.Relay``. Tests: ``tests/http/gateway/``.
 from __future__ import annotations
 
 import base64
-import hashlib
 import inspect
 import os
 import sys
@@ -40,6 +39,7 @@ from citius.http.errors import (
     WriteError,
     WriteTimeout,
 )
+from citius.http.gateway.heads import dashed, is_granted, unambiguous, upgrades
 from citius.http.gateway.pieces import pieces
 from citius.http.gateway.upstreams import Server, Upstreams, client_of
 from citius.http.options import IDEMPOTENT, UNSET, Timeout, Unset
@@ -50,7 +50,7 @@ from citius.web.declarations.parameters.unread_markers import refuse_unread_mark
 from citius.web.responses.declared.other_results import refuse_records_of_hooks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from citius._core import ClientOperation, DirectForward, ForwardSlot, Request
     from citius.http.carriers import Opened, Origin
@@ -65,7 +65,6 @@ VIA: Final = "citius"
 """What a gateway is called in ``Via``, unless it says otherwise."""
 _TIMED_OUT: Final = (ConnectTimeout, ReadTimeout, WriteTimeout, TotalTimeout)
 _UNSENT: Final = (ConnectError, ConnectTimeout)
-_WEBSOCKET_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class ForwardedRequest:
@@ -117,7 +116,7 @@ class Forwarder:
             (name.encode("latin-1"), value.encode("latin-1"))
             for name, value in [*of_client, *given]
         ]
-        self._own_names = {_dashed(name) for name, _ in self._own}
+        self._own_names = {dashed(name) for name, _ in self._own}
         self._on_request, self._on_response = on_request, on_response
         self._limit = ForwardLimit(requests_max)
         self._retries = retries
@@ -215,7 +214,7 @@ class Forwarder:
                 raise
             except RequestError as error:
                 failure = None
-                if self.upstreams is not None and _is_of_server(error):
+                if self.upstreams is not None and _is_of_server(error, fields):
                     self.upstreams.failed(tried[-1], error)
                 if self._retries and len(tried) == 1 and self._may_repeat(request, error):
                     continue
@@ -258,7 +257,7 @@ class Forwarder:
                     lease.end()
                     return early
                 method, target = about.method, about.target
-                fields = _unambiguous(
+                fields = unambiguous(
                     (name.encode("latin-1"), value.encode("latin-1"))
                     for name, value in about.headers.multi_items()
                 )
@@ -284,7 +283,7 @@ class Forwarder:
             fields.append((b"sec-websocket-key", base64.b64encode(os.urandom(16))))
         if self._own:
             names = self._own_names
-            fields = [pair for pair in fields if _dashed(pair[0]) not in names] + self._own
+            fields = [pair for pair in fields if dashed(pair[0]) not in names] + self._own
         if self.client.propagates_trace and (parent := trace_parent()):
             fields = [pair for pair in fields if pair[0].lower() != b"traceparent"]
             fields.append((b"traceparent", parent.encode()))
@@ -298,6 +297,7 @@ class Forwarder:
         opened = client.open_here()
         origin: Origin = client.engine.origin(opened, url)
         call = Call(self._timeout, None, False, True, url.origin)
+        is_tunnel = upgrades(fields)
         is_probe = False if origin.breaker is None else origin.breaker.enter()
         since = 0 if origin.breaker is None else origin.breaker.changes
         operation = None if opened.metrics is None else opened.metrics.begin()
@@ -312,7 +312,7 @@ class Forwarder:
             pass_on: Any = getattr(transport, "forward", None)
             if pass_on is not None:
                 self._learn(opened, origin, server)
-                if request.method == "CONNECT" or request.header("upgrade") is not None:
+                if is_tunnel:
                     pass_on = transport.tunnel
                 reply = await pass_on(origin.handle, method, target, fields, request, deadlines)
             else:  # one of a test, or an application in memory
@@ -327,7 +327,8 @@ class Forwarder:
         finally:
             status = None if reply is None else reply.status
             if origin.breaker is not None:
-                origin.breaker.leave(is_probe, status, failure, since)
+                counted = None if is_tunnel and not isinstance(failure, _UNSENT) else failure
+                origin.breaker.leave(is_probe, status, counted, since)
             if operation is not None and opened.metrics is not None:
                 ended(operation, opened.metrics, method, _whole(url, target), reply, failure)
 
@@ -379,7 +380,7 @@ class Forwarder:
         if reply.is_tunnel:
             # The extension makes a 101 of it, or what is its like in the client's protocol.
             status = 200
-            if not _is_granted(reply, sent):
+            if not is_granted(reply, sent):
                 reply.close()
                 raise RemoteProtocolError("the server has granted what was not asked for")
             if is_extended:
@@ -411,30 +412,6 @@ class _Lease:
             self.slots.release()
 
 
-def _is_granted(reply: HttpReply, sent: list[tuple[bytes, bytes]]) -> bool:
-    """Whether a 101 is the answer to the WebSocket that was asked for (RFC 6455 §4.1).
-
-    A server that can be made to answer 101 to something else would give its client the connection itself.
-    """
-    keys = [value for name, value in sent if name.lower() == b"sec-websocket-key"]
-    if len(keys) != 1 or (reply.field(b"upgrade") or b"").lower() != b"websocket":
-        return False
-    accept = base64.b64encode(hashlib.sha1(keys[0] + _WEBSOCKET_GUID).digest())
-    return reply.field(b"sec-websocket-accept") == accept
-
-
-def _dashed(name: bytes) -> bytes:
-    """A name as servers read it that take ``_`` for ``-``, as CGI does."""
-    return name.lower().replace(b"_", b"-")
-
-
-def _unambiguous(fields: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Fields without those that such a server takes for another one of them, which a hook may have set."""
-    found = list(fields)
-    names = {name.lower() for name, _ in found if b"_" not in name}
-    return [pair for pair in found if b"_" not in pair[0] or _dashed(pair[0]) not in names]
-
-
 def _limits_of(origin: Origin) -> OriginLimits | None:
     """What limits requests to an origin that Python does not see."""
     slots, breaker = origin.slots, origin.breaker
@@ -455,10 +432,15 @@ def _message(request: Request, what: str) -> str:
     return request._message(what)  # pyright: ignore[reportPrivateUsage]
 
 
-def _is_of_server(error: RequestError) -> bool:
-    """Whether an error speaks against the server, and not against what was asked of it."""
+def _is_of_server(error: RequestError, fields: list[tuple[bytes, bytes]]) -> bool:
+    """Whether an error speaks against the server, and not against what was asked of it.
+
+    A server may speak HTTP/2 only, or know no WebSockets, and is there for all other requests.
+    """
+    if isinstance(error, _UNSENT):
+        return True
     is_queued = isinstance(error, TotalTimeout) and error.in_queue
-    return not is_queued and not isinstance(error, PoolTimeout | CircuitOpen)
+    return not (is_queued or isinstance(error, PoolTimeout | CircuitOpen) or upgrades(fields))
 
 
 def _refusal(request: Request, error: RequestError) -> HTTPError:
