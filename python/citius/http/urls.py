@@ -23,7 +23,7 @@ PLAIN: Final = re.compile(
     r"/(?!/)[A-Za-z0-9_.~!$&'()*+,;=:@/-]{0,2048}(?:\?[A-Za-z0-9_.~!$&'()*+,;=:@/?-]{0,2048})?"
 ).fullmatch
 """An origin, or none, and a target that is sent as it is written: ``parse`` changes nothing of it."""
-_REFUSED: Final = re.compile(r"[\x00-\x20\x7f\\\ud800-\udfff]").search
+_REFUSED: Final = re.compile(r"[\x00-\x20\x7f\\]").search
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _HOST_BYTES: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
 URL_BYTES_MAX: Final = 64 * 1024
@@ -106,6 +106,11 @@ def check_characters(text: str) -> None:
     """
     if (found := _REFUSED(text)) is not None:
         raise InvalidURL(f"a URL has no {found[0]!r}, percent-encode it: {text[:200]!r}")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidURL(f"a URL has no half characters: {error}") from None
 
 
 def parse(text: str) -> URL:
