@@ -37,6 +37,19 @@ CODINGS: list[tuple[str, Callable[[bytes], bytes]]] = [
 ]  # fmt: skip
 
 
+def test_a_window_of_zstd_is_bounded() -> None:
+    """RFC 9659: some bytes could ask for 128 MiB of memory, for each response."""
+    module = pytest.importorskip("backports.zstd")
+    options = {module.CompressionParameter.window_log: 23}
+    data = bytes(1 << 24)
+    assert whole("zstd", module.compress(data, options=options), 1 << 25) == data
+    options[module.CompressionParameter.window_log] = 27
+    compressor = module.ZstdCompressor(options=options)
+    sent = compressor.compress(data) + compressor.flush()
+    with pytest.raises(DecodingError, match="memory"):
+        whole("zstd", sent, 1 << 25)
+
+
 @pytest.mark.parametrize(("coding", "compress"), CODINGS)
 async def test_codings(
     mock: MockTransport, coding: str, compress: Callable[[bytes], bytes]

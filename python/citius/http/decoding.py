@@ -22,6 +22,8 @@ PIECE_BYTES: Final = 256 * 1024
 """What one step makes at most."""
 WINDOW_BYTES: Final = 16 * 1024
 """What a decoder is given at once: it copies what follows each member, of which there may be many."""
+ZSTD_WINDOW_LOG_MAX: Final = 23
+"""The window of zstd is 8 MiB at most (RFC 9659): memory that a small frame makes each response take."""
 CODINGS_MAX: Final = 3
 """Codings of one response, one over the other; more is no response but an attack."""
 
@@ -142,7 +144,8 @@ class _Zstd:
         module = _zstd_module()
         self.members = 0
         self._module: Any = module
-        self._inner: Any = module.ZstdDecompressor()
+        self._options = {module.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG_MAX}
+        self._inner: Any = module.ZstdDecompressor(options=self._options)
         self._has_begun = False
 
     def decode(self, data: bytes) -> Iterator[bytes]:
@@ -153,7 +156,7 @@ class _Zstd:
                     data = self._inner.unused_data or data
                     if not data:
                         return
-                    self._inner = self._module.ZstdDecompressor()
+                    self._inner = self._module.ZstdDecompressor(options=self._options)
                     self.members += 1
                 piece = self._inner.decompress(data, PIECE_BYTES)
                 data = b""
