@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from citius.http import Client, InvalidURL, Request, TooManyRedirects
+from citius.http import Client, InvalidURL, Limits, Request, TooLarge, TooManyRedirects
 from citius.testing.http import MockReply, MockTransport
 
 
@@ -143,3 +143,19 @@ async def test_hooks_see_each_request(mock: MockTransport) -> None:
     await client.get("/")
     assert seen == ["http://a/", "302", "http://a/x", "200"]
     assert mock.calls[-1].headers["x-hook"] == "1"
+
+
+async def test_redirects_together_have_what_one_response_may_have(mock: MockTransport) -> None:
+    """Their content is kept with the response: 20 times the limit."""
+    mock.add("GET", "http://a/", status_code=302, headers={"location": "/b"}, content=b"x" * 600)
+    mock.add("GET", "http://a/b", status_code=302, headers={"location": "/c"}, content=b"x" * 500)
+    mock.add("GET", "http://a/c", content=b"x" * 900)
+    for limit in (1000, 1100):
+        client = Client(transport=mock, follow_redirects=True, limits=Limits(body_bytes_max=limit))
+        if limit == 1000:
+            with pytest.raises(TooLarge, match="the redirects have more than 1000 bytes"):
+                await client.get("http://a/")
+        else:
+            assert len((await client.get("http://a/")).history) == 2
+        async with client.stream("GET", "http://a/") as response:
+            assert len(await response.read()) == 900

@@ -27,6 +27,7 @@ from citius.http.errors import (
     ReadError,
     RemoteProtocolError,
     RequestError,
+    TooLarge,
     TooManyRedirects,
     WriteError,
 )
@@ -171,7 +172,19 @@ class Engine:
                 )
                 raise error
             history = (*history, response)
+            if not call.is_stream:
+                self._check_history(history, request)
             request = redirected(request, response.status_code, target)
+
+    def _check_history(self, history: tuple[Response, ...], request: Request) -> None:
+        """Responses that led elsewhere are kept: together they have what one may have."""
+        if sum(len(one._reply.body) for one in history) > self.limits.body_bytes_max:  # pyright: ignore[reportPrivateUsage]
+            error = TooLarge(
+                f"{request.url}: the redirects have more than {self.limits.body_bytes_max} bytes of content "
+                "(Limits.body_bytes_max)"
+            )
+            _name(error, request)
+            raise error
 
     def _redirect_of(self, response: Response, call: Call) -> URL | None:
         if not call.follow_redirects or response.status_code not in _REDIRECTS:
