@@ -222,6 +222,32 @@ class TestSources:
         assert done.returncode == 3
         assert "ZeroDivisionError" in done.stderr
 
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (["--log-config", "none.json"], "none.json"),
+            (["--user", "nobody-has-this-name"], "there is no user"),
+            (
+                ["--log-file", "none/log"],
+                "log_file: cannot write to none/log: no such file or directory",
+            ),
+            (["--pid", "none/pid"], "pidfile: cannot write none/pid"),
+            (["--sandbox", "--sandbox-write", "none"], "sandbox_write: there is no none"),
+        ],
+        ids=["log config", "user", "log file", "pid file", "sandbox"],
+    )
+    def test_check_config_refuses_what_the_start_does(
+        self, tmp_path: Path, options: list[str], said: str
+    ) -> None:
+        (tmp_path / "main.py").write_text("from citius import App\napp = App()\n")
+        for words in (["--check-config"], ["--port", "0"]):
+            done = citius("serve", "main:app", *options, *words, cwd=tmp_path)
+            assert done.returncode == 3
+            assert said in done.stderr
+        assert sorted(one.name for one in tmp_path.iterdir() if one.name != "__pycache__") == [
+            "main.py"
+        ]
+
     def test_environment_file_and_directory(self, serve, tmp_path: Path) -> None:
         (tmp_path / "sub").mkdir()
         (tmp_path / "sub/env").write_text("GREETING=hello\nCITIUS_SERVER_HEADER=off\n")

@@ -6,6 +6,7 @@ the user who started the server. Tests: ``tests/cli/``, ``tests/supervisor/``.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -42,11 +43,7 @@ def import_failed(target: str, error: Exception) -> int:
 
 def prepare(config: Config) -> Listeners:
     """Do everything that needs the rights of the user who started the server; return the sockets."""
-    if config.chdir is not None:
-        enter(config.chdir)
-    for assignment in config.env:
-        name, _, value = assignment.partition("=")
-        os.environ[name] = value
+    _enter(config)
     privileges.set_umask(config)
     if config.sandbox:
         from citius.process import paths, sandbox
@@ -67,6 +64,44 @@ def prepare(config: Config) -> Listeners:
     if config.pidfile is not None and listeners.ready_fd < 0:
         pidfile.write(config.pidfile, guarded=privileges.are_split(config))
     return listeners
+
+
+def _enter(config: Config) -> None:
+    """Go to the directory, and set the variables, of the configuration."""
+    if config.chdir is not None:
+        enter(config.chdir)
+    for assignment in config.env:
+        name, _, value = assignment.partition("=")
+        os.environ[name] = value
+
+
+def rehearse(config: Config) -> None:
+    """Refuse what `prepare` would, and neither open nor make a file or a socket.
+
+    Raises:
+        ConfigError: The start would fail.
+    """
+    _enter(config)
+    if config.user is not None or config.group is not None:
+        privileges.Identity.of(config)
+    for option in ("log_file", "access_log_file", "pidfile"):
+        path = getattr(config, option)
+        if path is None or path == "-":
+            continue
+        place = path if os.path.exists(path) else os.path.dirname(os.path.abspath(path))
+        if not os.access(place, os.W_OK):
+            code = errno.EACCES if os.path.exists(place) else errno.ENOENT
+            to = "" if option == "pidfile" else "to "
+            raise ConfigError(f"{option}: cannot write {to}{path}: {os.strerror(code).lower()}")
+    if config.sandbox:
+        from citius.process import sandbox
+
+        sandbox.writable(config)
+    if config.log_config is not None:
+        from citius.observability.logconfig import apply
+
+        apply(config.log_config)
+    check_tls(config)
 
 
 def check_tls(config: Config) -> None:

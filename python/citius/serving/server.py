@@ -21,14 +21,13 @@ from citius.process import leaving, pidfile, privileges, signals, systemd
 from citius.process.forks import keep_from_children
 from citius.process.logfiles import reopen
 from citius.process.sharedmemory import displaced
-from citius.process.startup import enter
 from citius.process.systemd import Notifier
 from citius.serving.prepare import (
-    check_tls,
     fail,
     import_failed,
     is_supervised,
     prepare,
+    rehearse,
     took_over,
 )
 from citius.serving.service import Service, WorkerContext
@@ -79,9 +78,7 @@ def serve(app: App | str, config: Config | None = None, sources: Sources | None 
 def check(target: str, config: Config) -> int:
     """Whether the application can be had and served with this configuration; says so."""
     try:
-        if config.chdir is not None:
-            enter(config.chdir)
-        check_tls(config)
+        rehearse(config)
         service = Service(
             import_application(target, config), config, WorkerContext([], lambda: None)
         )
