@@ -46,16 +46,15 @@ class Managed:
 
     def metrics_after(self, responses: int, *, openmetrics: bool = False) -> dict[str, float]:
         """The samples once so many responses are counted: a worker counts one after it has sent it."""
-        found: dict[str, float] = {}
 
         def are_counted() -> bool:
-            found.clear()
-            found.update(self.metrics(openmetrics=openmetrics))
+            found = self.metrics(openmetrics=openmetrics)
             codes = (v for k, v in found.items() if k.startswith("citius_http_responses_total{"))
             return sum(codes) >= responses
 
         wait_for(are_counted, f"{responses} counted responses")
-        return found
+        # Workers count while a page is made: what stands before the codes may be from before them.
+        return self.metrics(openmetrics=openmetrics)
 
     def ready(self) -> tuple[int, dict[str, Any]]:
         status, text = self.ask("/ready")
