@@ -382,10 +382,15 @@ impl Connection {
         self.streams.find(stream).is_some_and(Stream::is_open)
     }
 
-    /// Whether no request is open and no response is on its way.
+    /// Whether no request is open and no response is on its way. Streams that wait for a session to be granted do not keep a
+    /// connection in use.
     #[inline]
     pub fn is_idle(&self) -> bool {
-        self.streams.is_empty() && self.sessions.is_empty()
+        let has_sessions = match self.direct {
+            Some(_) => !self.sessions.is_empty(),
+            None => self.sessions.has_open(),
+        };
+        self.streams.is_empty() && !has_sessions
     }
 
     /// Bytes of the response of `stream` that may be sent before its queue is full; 0 once it is over.
@@ -531,7 +536,8 @@ impl Connection {
             self.blocked.retain(|&(_, blocked)| blocked != id);
             self.cancel_section(quic);
         }
-        if stream.asks_session {
+        if stream.asks_session || !self.sessions.is_empty() {
+            // Streams may wait for a session that this request was not.
             self.end_session(id);
         }
         if let Some(code) = code {

@@ -201,13 +201,20 @@ impl Connection {
         if self.closing.is_some() {
             return None;
         }
-        let is_rejected = self.rejected_from.is_some_and(|first| id >= first)
+        // While sessions end, what begins may be a stream of one: its first frame says.
+        let is_rejected = self.is_behind_goaway(id) && !self.sessions.has_open()
             || self.streams.len() >= (cx.limits.h3_streams_max as usize).max(1);
         if is_rejected {
             self.reject_request(cx, quic(id));
             return None;
         }
         Some(self.streams.insert(Stream::new(id, cx.now)))
+    }
+
+    /// Whether the client has read that the request `id` is not taken any more.
+    #[inline]
+    pub(crate) fn is_behind_goaway(&self, id: u32) -> bool {
+        self.rejected_from.is_some_and(|first| id >= first)
     }
 
     /// Rejects a stream that the client may open again elsewhere. One that it had to expect to be taken counts as a reset.
@@ -345,7 +352,7 @@ impl Connection {
         id: u32,
         input: &mut &'i [u8],
     ) -> Result<Step<'i>, Fault> {
-        let webtransport = self.options.webtransport;
+        let (webtransport, is_rejected) = (self.options.webtransport, self.is_behind_goaway(id));
         let Some(stream) = self.streams.find_mut(id) else {
             return Ok(Step::Starved);
         };
@@ -355,8 +362,8 @@ impl Connection {
         let phase = stream.phase;
         match (Kind::of(kind), phase) {
             (Kind::Headers, Phase::Head) => {
-                if length > u64::from(cx.limits.head_bytes_max) {
-                    return self.refuse_long_head(cx, id);
+                if is_rejected || length > u64::from(cx.limits.head_bytes_max) {
+                    return self.refuse_unread_head(cx, id, is_rejected);
                 }
                 stream.reading = Reading::Section(usize::try_from(length).unwrap_or(usize::MAX));
             }
@@ -707,9 +714,19 @@ impl Connection {
         Ok(())
     }
 
-    /// A head whose section alone is longer than a head may be is not read.
+    /// A head is not read: its section alone is longer than a head may be, or its request is rejected.
     #[cold]
-    fn refuse_long_head<'i>(&mut self, cx: &mut Context<'_>, id: u32) -> Result<Step<'i>, Fault> {
+    fn refuse_unread_head<'i>(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: u32,
+        is_rejected: bool,
+    ) -> Result<Step<'i>, Fault> {
+        if is_rejected {
+            self.budget.idle_frame(cx.now, cx.limits)?;
+            self.drop_stream(id, Some(Code::RequestRejected));
+            return Ok(Step::Again);
+        }
         self.scratch.clear();
         self.refuse_head(cx, id, Fault::HeadTooLong)?;
         self.cancel_section(quic(id));
@@ -765,8 +782,13 @@ impl Connection {
         let Some(id) = request_number(stream) else {
             return;
         };
-        if self.streams.find(id).is_none() && !self.is_new(id) {
-            return;
+        if self.streams.find(id).is_none() {
+            if !self.is_new(id) {
+                return;
+            }
+            if !self.sessions.is_empty() {
+                self.end_session(id);
+            }
         }
         match self.budget.reset(cx.now, cx.limits) {
             Ok(()) => self.break_stream(cx, id, Fault::StreamReset),

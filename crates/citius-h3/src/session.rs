@@ -98,6 +98,12 @@ impl Sessions {
         self.open.is_empty() && self.streams.is_empty()
     }
 
+    /// Whether a session is open; streams may wait for one that is not granted.
+    #[inline]
+    pub(crate) fn has_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     #[inline]
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty() || !self.ready.is_empty()
@@ -832,7 +838,10 @@ impl Connection {
             Some(request) => {
                 request.phase == Phase::Head || request.asks_session && request.is_open()
             }
-            None => id >= self.next_stream || self.unseen.contains(&id),
+            None => {
+                let may_come = id >= self.next_stream || self.unseen.contains(&id);
+                may_come && !self.is_behind_goaway(id)
+            }
         }
     }
 }

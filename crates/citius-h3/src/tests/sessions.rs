@@ -365,6 +365,45 @@ fn a_drain_asks_sessions_to_end() {
 }
 
 #[test]
+fn a_session_that_drains_takes_streams_and_no_request_is_begun() {
+    let mut client = granted();
+    client.call(Connection::drain);
+    client.pass(250);
+    assert_eq!(client.take_told(), ["0 leaving"]);
+    client.bytes(4, &bytes("4041 00"), false);
+    client.bytes(6, &bytes("4054 00"), false);
+    client.bytes(8, &headers(&GET), true);
+    client.bytes(12, &connect(), false);
+    client.bytes(10, &bytes("4054 0c"), false);
+    assert_eq!(client.take_told(), ["0 opened 4", "0 opened 6"]);
+    for request in [8, 12] {
+        assert!(client.response(request).contains("reset 0x10b"));
+    }
+    assert_eq!(client.response(10), "stop 0x170d7b68");
+    client.call(|connection, cx| connection.close_session(cx, 0, 9, b"done"));
+    client.settle();
+    client.bytes(0, b"", true);
+    assert_eq!(client.closed, Some(0x100));
+}
+
+#[test]
+fn what_waits_for_a_session_that_does_not_come_is_given_up() {
+    let mut client = Client::greeted();
+    client.bytes(4, &bytes("4041 00"), false);
+    assert!(
+        client.connection.is_idle(),
+        "the connection ends when its time is over"
+    );
+    client.bytes(0, &headers(&GET), true);
+    client.respond(0, b"no session");
+    assert_eq!(client.response(4), "reset 0x170d7b68 stop 0x170d7b68");
+    let mut client = Client::greeted();
+    client.bytes(4, &bytes("4041 00"), false);
+    client.reset(0);
+    assert_eq!(client.response(4), "reset 0x170d7b68 stop 0x170d7b68");
+}
+
+#[test]
 fn malformed_capsules_end_their_session() {
     let mut client = granted();
     client.bytes(0, &data(&bytes("6843 02 0000")), false);
