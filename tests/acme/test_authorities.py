@@ -22,6 +22,7 @@ pytest.importorskip("acme")
 
 import trustme
 from acme import errors, messages
+from citius._core import self_signed_certificate
 from citius.errors import ConfigError
 from citius.serving.acme import agent, issuing
 from citius.serving.acme.agent import Known, Task
@@ -281,6 +282,65 @@ def test_a_clock_that_was_ahead_keeps_no_name_waiting(
     Scripted.issues = [time.time() + 3600]
     assert agent._round(asked, store) > 3000
     assert agent._known(store, "a.example").failures == 0
+
+
+def issued(until_s: float = 3600) -> bytes:
+    """A key and its certificate, of an authority."""
+    now = datetime.datetime.now(datetime.UTC)
+    made = trustme.CA().issue_cert(
+        "a.example",
+        not_before=now - datetime.timedelta(days=1),
+        not_after=now + datetime.timedelta(seconds=until_s),
+    )
+    return made.private_key_and_cert_chain_pem.bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "is_fetched"),
+    [
+        (issued(), False),
+        (None, True),
+        (b"", True),
+        (b"-----BEGIN CERTIFICATE-----\nabc", True),
+        (self_signed_certificate("a.example").encode(), True),
+        (issued(until_s=-60), True),
+    ],
+    ids=["there", "none", "empty", "damaged", "the server's own", "expired"],
+)
+def test_a_certificate_that_is_lost_is_fetched_again(
+    task, monkeypatch: pytest.MonkeyPatch, content: bytes | None, *, is_fetched: bool
+) -> None:
+    """The server signs one itself where there is none: that must not serve until the lost one would have been renewed."""
+    monkeypatch.setattr(issuing, "Authority", Scripted)
+    asked = task(whole(200, b"{}"))
+    store = store_of(asked)
+    path = Path(store.certificate("a.example"))
+    path.parent.mkdir()
+    if content is not None:
+        path.write_bytes(content)
+    agent._remember(store, "a.example", Known(asked.directory, renew_at=time.time() + 60 * 86400))
+    Scripted.issues = [time.time() + 3600]
+    agent._round(asked, store)
+    assert (not Scripted.issues) == is_fetched
+
+
+def test_an_authority_cannot_keep_a_certificate_until_it_has_expired(task) -> None:
+    asked = task(whole(200, b"{}"))
+    store = store_of(asked)
+    path = Path(store.certificate("a.example"))
+    path.parent.mkdir()
+    path.write_bytes(issued(until_s=9 * 86400))
+
+    class Late:
+        """Says a time that is behind the end."""
+
+        def renewal_time(self, _chain: bytes) -> tuple[datetime.datetime, None]:
+            return datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=90), None
+
+    authority = Authority.__new__(Authority)
+    authority._store, authority._client = store, Late()  # pyright: ignore[reportAttributeAccessIssue]
+    # Ten days of validity, a tenth of which is left.
+    assert authority.renew_at("a.example") == pytest.approx(time.time() + 8 * 86400, abs=60)
 
 
 def test_a_full_disk_is_said_and_waited_for(

@@ -72,7 +72,7 @@ def run() -> None:
 
 
 def _round(task: Task, store: Store) -> float:
-    from citius.serving.acme.issuing import Authority, Refused
+    from citius.serving.acme.issuing import Authority, Refused, is_issued
 
     store.clear_challenges()
     authority: Any = None
@@ -80,7 +80,7 @@ def _round(task: Task, store: Store) -> float:
     next_at = time.time() + LOOK_S_MAX
     for name in task.names:
         known = _known(store, name)
-        is_new = known.directory != task.directory
+        is_new = known.directory != task.directory or not is_issued(store.certificate(name), name)
         # A pause that is longer than any was set by another clock.
         left_s = known.retry_at - time.time()
         if known.failures and known.asked_with != asked_with:

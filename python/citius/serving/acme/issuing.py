@@ -54,6 +54,9 @@ SAID_CHARACTERS_MAX = 500
 SHARE_OF_LIFE = 2 / 3
 """Of its time of validity, after which a certificate is renewed, unless its authority says when."""
 
+SHARE_LEFT = 0.1
+"""Of its time of validity, which a certificate has left when it is renewed, whatever its authority says."""
+
 
 class Refused(Exception):
     """What the authority said, or what kept us from hearing it."""
@@ -200,15 +203,18 @@ class Authority:
         """When the authority wants the certificate of a name to be renewed; ``None``: it does not say.
 
         Raises:
+            Refused: The certificate cannot be used.
             OSError: The certificate cannot be read.
         """
         with open(self._store.certificate(name), "rb") as file:
             chain = _certificates(file.read())
+        begin, end = _checked(chain, name)
         try:
             when, _ = self._client.renewal_time(chain)
         except (errors.Error, requests.RequestException, ValueError):
             return None
-        return None if when is None else when.timestamp()
+        # What the authority says is of no use when the certificate has expired.
+        return None if when is None else min(when.timestamp(), end - SHARE_LEFT * (end - begin))
 
     def issue(self, name: str) -> float:
         """Have a certificate for a name, and put it in its place; returns when it should be renewed.
@@ -321,6 +327,22 @@ def _checked(chain: bytes, name: str) -> tuple[float, float]:
             f"what it has issued cannot be used: by the clock of this machine it has expired ({when} UTC)"
         )
     return begin, end
+
+
+def is_issued(path: str, name: str) -> bool:
+    """Whether a file has a certificate of an authority for a name, with its key, that is still valid.
+
+    It has not after a loss: the server has then signed one itself, or there is none.
+    """
+    try:
+        Tls([(path, path)])
+        with open(path, "rb") as file:
+            chain = _certificates(file.read())
+        _checked(chain, name)
+        own = x509.load_pem_x509_certificate(chain)
+    except (OSError, ValueError, Refused):
+        return False
+    return own.issuer != own.subject
 
 
 def _failed(error: Any) -> str:
