@@ -128,11 +128,11 @@ class H3Client(QuicConnectionProtocol):
         lines = [(name.replace("_", "-"), value) for name, value in headers.items()]
         return await self.response(self.begin(path, method, body, lines))
 
-    async def rebind(self) -> None:
-        """Go on from another port, as behind a NAT that has forgotten."""
+    async def rebind(self, host: str = "127.0.0.1") -> None:
+        """Go on from another port, as behind a NAT that has forgotten, or from another address."""
         before = self._transport
         loop = asyncio.get_running_loop()
-        await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
+        await loop.create_datagram_endpoint(lambda: self, local_addr=(host, 0))
         assert self._transport is not before
         before.close()
 

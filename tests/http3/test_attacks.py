@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import socket
 import time
@@ -12,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from h3peer import H3Client, configuration, h3_client
-from rig import TIMEOUT_S, Server
+from rig import TIMEOUT_S, Server, application
 
+CLIENTS = application("proxy_headers_native_app")
 EXCESSIVE_LOAD = 0x107
 CANCELLED = 0x10C
 
@@ -155,6 +157,70 @@ def test_a_source_that_is_another_s_gets_little(serve_h3) -> None:
         await is_served(server)
 
     asyncio.run(main())
+
+
+PROXY, ELSEWHERE = "127.0.0.2", "127.0.0.3"
+
+
+async def seen(client: H3Client, stream: int) -> str:
+    """Who the handler has taken the client for."""
+    return json.loads((await client.response(stream)).body)["client"][0]
+
+
+@pytest.mark.parametrize("address", [PROXY, ELSEWHERE])
+def test_an_address_that_is_not_proven_is_nobody_s(serve_h3, address: str) -> None:
+    """A client writes the address of a trusted proxy, or of another client, into packets that it sends from its own."""
+    server = serve_h3("--forwarded-allow-ips", PROXY, app=CLIENTS)
+
+    async def main() -> None:
+        async with h3_client(server) as client, h3_client(server) as other:
+            assert await seen(client, client.begin("/")) == "127.0.0.1"
+            own = client._transport
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as forged:
+                forged.bind((address, 0))
+                forged.connect(("127.0.0.1", server.port))
+                streams = []
+                for _ in range(4):
+                    client._transport = _Forging(forged)
+                    streams.append(client.begin("/", headers=[("x-forwarded-for", "6.6.6.6")]))
+                    client._transport = own
+                    # A later packet of another connection is answered: the server has read this one. What it sends to
+                    # the address is answered by nobody.
+                    assert (await other.get("/")).status == 200
+                # The server gives the address up, and the responses come to whom they are for.
+                assert {await seen(client, one) for one in streams} == {"127.0.0.1"}
+
+    asyncio.run(main())
+
+
+def test_an_address_that_is_proven_is_the_client_s(serve_h3) -> None:
+    server = serve_h3("--forwarded-allow-ips", PROXY, app=CLIENTS)
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            for address, expected in [
+                (ELSEWHERE, ELSEWHERE), ("127.0.0.1", "127.0.0.1"), (PROXY, "6.6.6.6"),
+            ]:  # fmt: skip
+                await client.rebind(address)
+
+                async def until_known(expected: str = expected) -> None:
+                    headers = [("x-forwarded-for", "6.6.6.6")]
+                    while await seen(client, client.begin("/", headers=headers)) != expected:
+                        pass
+
+                await asyncio.wait_for(until_known(), TIMEOUT_S)
+
+    asyncio.run(main())
+
+
+class _Forging:
+    """Stands for a client's socket, and sends from another address."""
+
+    def __init__(self, forged: socket.socket) -> None:
+        self._forged = forged
+
+    def sendto(self, datagram: bytes, _address: object = None) -> None:
+        self._forged.send(datagram)
 
 
 def test_early_data_is_not_offered(serve_h3) -> None:

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use citius_h3::{Outgoing, Taken, Token};
@@ -19,10 +20,22 @@ use citius_quic::{
 use smallvec::SmallVec;
 
 use crate::conn::read_file;
-use crate::system::Errno;
+use crate::system::{Errno, exact_instant};
 
 /// Bytes of one stream that are passed on before others have their turn.
 const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// How long an address may take to be proven; one that takes longer is not believed. quinn gives up later, after three times
+/// its timeout for probes, which is a second on a new path: until then packets without a challenge show that it was answered.
+const PROOF_MAX: Duration = Duration::from_secs(2);
+
+/// An address that packets come from, which anyone can write: it is the client's once it has answered a challenge there (RFC 9000
+/// §8.2, §9.3).
+#[derive(Clone, Copy)]
+struct Moving {
+    to: SocketAddr,
+    since: Instant,
+}
 
 /// What is counted of the WebTransport sessions of one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +81,8 @@ pub(crate) struct Carrier {
     pub(crate) is_rpc: bool,
     /// What the client may be sent while the handshake goes on.
     pub(crate) allowance: Allowance,
+    /// Where the client may have gone.
+    moving: Option<Moving>,
     /// How it is closed, if HTTP/3 has said so.
     pub(crate) closes_with: Option<(u64, &'static str)>,
     /// Bytes of streams that have come, and are not counted yet.
@@ -134,6 +149,7 @@ impl Carrier {
             timer_at: u64::MAX,
             facts: None,
             is_rpc: false,
+            moving: None,
             closes_with: None,
             received_bytes: 0,
             calls: Vec::new(),
@@ -148,6 +164,55 @@ impl Carrier {
             local.set_ip(ip);
         }
         local
+    }
+
+    /// Another address of the client than `known` which needs no proof: another port, as behind a NAT that has forgotten. Takes
+    /// note of one that does.
+    #[inline]
+    pub(crate) fn moved(&mut self, known: Option<SocketAddr>) -> Option<SocketAddr> {
+        let remote = self.connection.remote_address();
+        if known == Some(remote) {
+            self.moving = None;
+            return None;
+        }
+        if known.is_none_or(|known| known.ip() == remote.ip()) {
+            self.moving = None;
+            return Some(remote);
+        }
+        if self.moving.is_none_or(|moving| moving.to != remote) {
+            self.moving = Some(Moving {
+                to: remote,
+                since: exact_instant(),
+            });
+        }
+        None
+    }
+
+    /// Packets so far that say nothing of the address that the client may have gone to: those with a challenge, and probes of
+    /// the size of packets, which have none.
+    #[inline]
+    pub(crate) fn challenges(&self) -> Option<u64> {
+        self.moving?;
+        let stats = self.connection.stats();
+        Some(stats.frame_tx.path_challenge + stats.path.sent_plpmtud_probes)
+    }
+
+    /// The address that the client has proven: `transmit` goes there, and no challenge was sent since there were `challenges`.
+    pub(crate) fn proven(
+        &mut self,
+        challenges: Option<u64>,
+        transmit: &Transmit,
+        now: Instant,
+    ) -> Option<SocketAddr> {
+        let moving = self.moving?;
+        let is_proven = transmit.destination == moving.to
+            && self.challenges() == challenges
+            && now.saturating_duration_since(moving.since) < PROOF_MAX
+            && !self.connection.is_closed();
+        is_proven.then(|| {
+            self.moving = None;
+            moving.to
+        })
     }
 
     /// The next thing that has happened.

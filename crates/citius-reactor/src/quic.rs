@@ -17,6 +17,8 @@ use citius_tls::Server;
 use crate::clock::exact_ns;
 use crate::handing::{Handings, Kind, read_message};
 use crate::id::ConnectionId;
+use crate::poller::Poller;
+use crate::quic_turn::quic_id;
 use crate::system::{Alarm, Arrived, DatagramBuffers, DatagramSocket, exact_instant};
 
 /// What a reactor has for QUIC.
@@ -214,6 +216,19 @@ impl Quic {
     pub(crate) fn respond(&self, socket: u32, transmit: &Transmit) {
         if let Some(socket) = self.sockets.get(socket as usize) {
             let _ = socket.transmit(transmit, &self.outgoing);
+        }
+    }
+
+    /// A connection waits for room in a socket.
+    #[cold]
+    pub(crate) fn wait_for_room(&mut self, id: ConnectionId, number: u32, poller: &Poller) {
+        self.blocked.push(id);
+        if let Some(socket) = self.sockets.get(number as usize)
+            && let Some(is_full) = self.is_full.get_mut(number as usize)
+            && !std::mem::replace(is_full, true)
+        {
+            self.handings
+                .watch_for_room(poller, socket.socket(), quic_id(number));
         }
     }
 

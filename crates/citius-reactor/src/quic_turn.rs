@@ -712,11 +712,7 @@ impl Reactor {
         let (Transport::Quic(carrier), Some(quic)) = (&mut conn.transport, &mut self.quic) else {
             return;
         };
-        let remote = Peer::Internet(carrier.connection.remote_address());
-        if remote != conn.peer {
-            conn.peer = remote;
-            conn.is_trusted = self.proxies.trusts(remote.address());
-        }
+        let mut moved = carrier.moved(conn.peer.address());
         let mut comes_again = false;
         if carrier.unsent.is_none()
             && let Some(socket) = quic.sockets.get(carrier.socket as usize)
@@ -731,6 +727,7 @@ impl Reactor {
             comes_again = true;
             for _ in 0..RUNS_PER_TURN {
                 quic.outgoing.clear();
+                let challenges = carrier.challenges();
                 let made = carrier
                     .connection
                     .poll_transmit(now, run_max, &mut quic.outgoing);
@@ -738,25 +735,24 @@ impl Reactor {
                     comes_again = false;
                     break;
                 };
+                if challenges.is_some() {
+                    moved = moved.or(carrier.proven(challenges, &transmit, now));
+                }
                 if !carrier.allowance.spend(transmit.size) {
                     // It is lost, as on the network, until the client has proven its address.
                     continue;
                 }
                 if socket.transmit(&transmit, &quic.outgoing) == Err(Errno::AGAIN) {
                     carrier.unsent = Some((transmit, quic.outgoing.clone()));
-                    quic.blocked.push(conn.id);
-                    let number = carrier.socket;
-                    if let Some(is_full) = quic.is_full.get_mut(number as usize)
-                        && !std::mem::replace(is_full, true)
-                    {
-                        let id = quic_id(number);
-                        quic.handings
-                            .watch_for_room(&self.poller, socket.socket(), id);
-                    }
+                    quic.wait_for_room(conn.id, carrier.socket, &self.poller);
                     comes_again = false;
                     break;
                 }
             }
+        }
+        if let Some(address) = moved {
+            conn.peer = Peer::Internet(address);
+            conn.is_trusted = self.proxies.trusts(moved);
         }
         let timer = carrier.connection.poll_timeout();
         let before = carrier.timer_at;
@@ -903,7 +899,7 @@ fn deliver(table: &mut Table, id: ConnectionId, event: ConnectionEvent, earned: 
     !std::mem::replace(&mut carrier.is_active, true)
 }
 
-fn quic_id(number: u32) -> ConnectionId {
+pub(crate) fn quic_id(number: u32) -> ConnectionId {
     ConnectionId {
         index: INDEX_QUIC,
         generation: number,
