@@ -834,14 +834,10 @@ impl Connection {
 
     /// Whether a request has come, or may come, that asks for the session `id`, and is not decided.
     fn may_be_granted(&self, id: u32) -> bool {
-        match self.streams.find(id) {
-            Some(request) => {
-                request.phase == Phase::Head || request.asks_session && request.is_open()
-            }
-            None => {
-                let may_come = id >= self.next_stream || self.unseen.contains(&id);
-                may_come && !self.is_behind_goaway(id)
-            }
+        if let Some(request) = self.streams.find(id) {
+            return request.phase == Phase::Head || request.asks_session && request.is_open();
         }
+        let may_come = id >= self.next_stream || self.unseen.contains(&id);
+        may_come && !self.is_behind_goaway(id)
     }
 }
