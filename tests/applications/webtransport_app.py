@@ -163,6 +163,17 @@ async def slow(session: WebTransportSession) -> None:
         await stream.close()
 
 
+@app.webtransport("/slow-to-take")
+async def slow_to_take(session: WebTransportSession) -> None:
+    """Take no stream until a datagram has come, and tell how many there are; then echo."""
+    await session.receive_datagram()
+    waiting = len(session._incoming)  # pyright: ignore[reportPrivateUsage]
+    session.send_datagram(str(waiting).encode())
+    async for stream in session.incoming():
+        if stream.is_writable:
+            await echo_stream(session, stream)
+
+
 @app.webtransport("/drains")
 async def drains(session: WebTransportSession) -> None:
     """Wait for the end that one of the two sides asks for."""

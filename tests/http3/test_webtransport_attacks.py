@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from rig import application
-from wtpeer import wt_client
+from wtpeer import to_http3, wt_client
 
 APP = application("webtransport_app")
 REJECTED, BUFFERED_REJECTED = 0x10B, 0x3994BD84
@@ -102,6 +103,30 @@ def test_streams_that_are_not_read_wait_at_the_client(serve_h3) -> None:
                 quic._streams[one].sender.highest_offset for one in quic._streams if one % 4 == 0
             ]
             assert sum(sent) <= 2 * 262144
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("uni", [True, False], ids=["one way", "both ways"])
+def test_streams_that_are_over_before_they_are_taken_are_bounded(serve_h3, *, uni: bool) -> None:
+    """webtransport_streams_max, although few streams are open at any time"""
+    server = serve_h3("--webtransport-streams-max", "20", app=APP)
+
+    async def main() -> None:
+        async with wt_client(server) as client:
+            session = await client.session("/slow-to-take")
+            for _ in range(100):
+                stream = session.open(uni=uni, ends=True)
+                if not uni:
+                    client._quic.stop_stream(stream, to_http3(1))
+                    client.transmit()
+                # The server has read it: the stream is over, and its place is free.
+                assert (await client.get("/events")).status == 200
+            session.send_datagram(b"count")
+            await client.until(lambda: session.datagrams)
+            assert session.datagrams == [b"20"]
+            # What the handler takes makes room for others.
+            assert await client.ended(session.open(b"one more", ends=True)) == b"one more"
 
     asyncio.run(main())
 

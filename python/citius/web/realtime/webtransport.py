@@ -276,8 +276,8 @@ class WebTransportSession:
 
     __slots__ = (
         "__weakref__", "_changed", "_core", "_datagrams", "_datagrams_max", "_drained", "_dropped",
-        "_incoming", "_is_draining", "_numbers", "_offered", "_opening", "_streams", "_subprotocol",
-        "_upkeep", "_window_bytes",
+        "_incoming", "_is_draining", "_numbers", "_offered", "_opening", "_streams", "_streams_max",
+        "_subprotocol", "_upkeep", "_window_bytes",
         "_write_queue_bytes_max",
     )  # fmt: skip
 
@@ -293,6 +293,7 @@ class WebTransportSession:
         self._numbers = 0
         self._datagrams: deque[bytes] = deque()
         self._datagrams_max = max(core.limit("webtransport_datagrams_max"), 1)
+        self._streams_max = max(core.limit("webtransport_streams_max"), 1)
         self._dropped = 0
         self._upkeep = Upkeep(core)
         self._is_draining = False
@@ -542,6 +543,12 @@ class WebTransportSession:
     # --- what the extension calls -------------------------------------------------------------------
 
     def _on_opened(self, number: int) -> None:
+        if len(self._incoming) >= self._streams_max:
+            # Those that are over count nowhere else, and more would come while the handler takes none.
+            self._core.stop(number, _CANCELLED)
+            if not number & _NOT_BOTH:
+                self._core.reset(number, _CANCELLED)
+            return
         stream = WebTransportStream(self, number, True, not number & _NOT_BOTH)
         self._streams[number] = stream
         self._incoming.append(stream)
