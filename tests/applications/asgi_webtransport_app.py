@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 events: list[object] = []
@@ -41,13 +43,35 @@ async def echo(receive: Any, send: Any) -> None:
             events.append({name: value for name, value in message.items() if name != "data"})
 
 
+async def sleepy(receive: Any, send: Any) -> None:
+    """Take nothing until the client says so by another request; then tell what comes."""
+    while "go" not in events:
+        await asyncio.sleep(0.005)
+    while (message := await receive())["type"] != "webtransport.disconnect":
+        if message["type"] == "webtransport.stream.receive":
+            events.append([message["stream"], len(message["data"]), message["more_data"]])
+        elif message["type"] == "webtransport.datagram.receive":
+            events.append(message["data"].decode())
+
+
+async def stubborn(receive: Any, send: Any) -> None:
+    """Send on a stream, whatever is said of it."""
+    while (message := await receive())["type"] != "webtransport.stream.stop":
+        pass
+    for _ in range(100):
+        await send(
+            {"type": "webtransport.stream.send", "stream": message["stream"], "data": b"x" * 65536}
+        )
+    events.append("has sent")
+
+
 async def app(scope: Any, receive: Any, send: Any) -> None:
     """Serve one scope."""
     if scope["type"] == "lifespan":
         return
     if scope["type"] == "http":
-        import json
-
+        if scope["path"] == "/go":
+            events.append("go")
         body = json.dumps(events).encode()
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": body})
@@ -76,4 +100,4 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         raise ValueError("on purpose")
     else:
         await send({"type": "webtransport.accept", "headers": [(b"x-echo", b"1")]})
-        await echo(receive, send)
+        await {"/sleepy": sleepy, "/stubborn": stubborn}.get(path, echo)(receive, send)

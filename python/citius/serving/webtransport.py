@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     Message = dict[str, Any]
 
 _PREFIX = "webtransport."
+_NOT_BOTH = 2
+"""The bit of the number of a stream on which one side sends only (RFC 9000 §2.1)."""
 _DATAGRAM = "webtransport.datagram.receive"
+_STREAM = "webtransport.stream.receive"
+_REFUSED = 0
+"""The code of streams that find no place."""
 
 
 async def serve_session(
@@ -42,7 +47,12 @@ async def serve_session(
 
 
 class _Session:
-    """One session, as its application sees it."""
+    """One session, as its application sees it.
+
+    What waits for an application that does not call ``receive`` is bounded: of each stream one message
+    has all bytes that have come; streams are read on only while few messages and bytes wait; and those that
+    are over, of which HTTP/3 keeps nothing, are refused when too many do.
+    """
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -51,11 +61,25 @@ class _Session:
         self._changed = Waiters()
         self._has_room = Waiters()
         self._unsent: dict[int, int] = {}
+        self._receiving: set[int] = set()
+        """Streams on which the client may send more."""
+        self._sending: set[int] = set()
+        """Streams on which the application may send more."""
+        self._unread: dict[int, bytearray] = {}
+        """Bytes of streams, each of which has one message in the queue."""
+        self._unread_bytes = 0
+        self._held: deque[int] = deque()
+        """Streams of which nothing is read before the application has taken more."""
         self._window_bytes = max(core.limit("body_window_bytes"), 1)
+        self._unread_bytes_max = max(core.limit("quic_window_bytes"), self._window_bytes)
+        self._streams_max = max(core.limit("webtransport_streams_max"), 1)
         self._queue_bytes_max = max(core.limit("write_queue_bytes_max"), 1)
-        self._n_datagrams = 0
+        self._datagrams: deque[bytes] = deque()
+        """As many as there are messages of them in the queue."""
         self._datagrams_max = max(core.limit("webtransport_datagrams_max"), 1)
-        self._numbers: list[object] = []
+        self._opening: dict[int, object] = {}
+        """What the application knows streams by that are not open yet."""
+        self._numbers = 0
         self._start: Message | None = None
         self._body = b""
         self.refusal: Response | None = None
@@ -71,9 +95,13 @@ class _Session:
             await self._changed.wait()
         message = self._messages.popleft()
         if message["type"] == _DATAGRAM:
-            self._n_datagrams -= 1
-        if message["type"] == "webtransport.stream.receive" and message["more_data"]:
-            self._core.want(message["stream"], len(message["data"]))
+            message["data"] = self._datagrams.popleft()
+        elif message["type"] == _STREAM and message["more_data"]:
+            data = message["data"] = bytes(self._unread.pop(message["stream"]))
+            self._unread_bytes -= len(data)
+            self._core.want(message["stream"], len(data))
+        while self._held and self._has_room_to_read():
+            self._core.want(self._held.popleft(), self._window_bytes)
         return message
 
     async def send(self, message: Message) -> None:
@@ -91,19 +119,25 @@ class _Session:
             case "stream.send":
                 await self._send_on(message)
             case "stream.open":
-                self._numbers.append(message.get("id"))
-                core.open(len(self._numbers) - 1, bool(message.get("bidirectional", True)))
-            case "stream.reset":
-                self._unsent.pop(message["stream"], None)
-                core.reset(message["stream"], int(message.get("code", 0)))
-            case "stream.stop":
-                core.stop(message["stream"], int(message.get("code", 0)))
+                self._opening[self._numbers] = message.get("id")
+                core.open(self._numbers, bool(message.get("bidirectional", True)))
+                self._numbers += 1
+            case "stream.reset" | "stream.stop":
+                self._give_up(kind, message["stream"], int(message.get("code", 0)))
             case "datagram.send":
                 core.send_datagram(message["data"])
             case "close":
                 core.close(int(message.get("code", 0)), str(message.get("reason", "")))
             case _:
                 raise RuntimeError(f"unexpected ASGI message {kind!r}: the session is accepted")
+
+    def _give_up(self, kind: str, stream: int, code: int) -> None:
+        if kind == "webtransport.stream.reset" and stream in self._sending:
+            self._core.reset(stream, code)
+            self._end_sending(stream)
+        elif kind == "webtransport.stream.stop" and stream in self._receiving:
+            self._core.stop(stream, code)
+            self._receiving.discard(stream)
 
     def _answer(self, kind: str, message: Message) -> None:
         """The first message, or one of a response in place of a session."""
@@ -132,12 +166,14 @@ class _Session:
 
     async def _send_on(self, message: Message) -> None:
         stream, core = message["stream"], self._core
+        if stream not in self._sending:
+            return  # the client reads no more of it, which the application may not have heard
         has_more = bool(message.get("more_data", True))
         unsent = self._unsent.get(stream, 0) + core.send(
             stream, message.get("data", b""), not has_more
         )
         if not has_more:
-            self._unsent.pop(stream, None)
+            self._end_sending(stream)
             return
         self._unsent[stream] = unsent
         if unsent >= self._queue_bytes_max:
@@ -149,42 +185,78 @@ class _Session:
         self._messages.append({"type": _PREFIX + kind, **values})
         self._changed.wake()
 
+    def _has_room_to_read(self) -> bool:
+        return (
+            self._unread_bytes < self._unread_bytes_max and len(self._messages) < self._streams_max
+        )
+
+    def _end_sending(self, stream: int) -> None:
+        self._sending.discard(stream)
+        self._unsent.pop(stream, None)
+        self._has_room.wake()
+
     # --- what the extension calls -------------------------------------------------------------------
 
     def _on_opened(self, stream: int) -> None:
-        self._core.want(stream, self._window_bytes)
+        is_both = not stream & _NOT_BOTH
+        if len(self._messages) >= 2 * self._streams_max:
+            self._core.stop(stream, _REFUSED)
+            if is_both:
+                self._core.reset(stream, _REFUSED)
+            return
+        self._receiving.add(stream)
+        if is_both:
+            self._sending.add(stream)
+        if self._has_room_to_read():
+            self._core.want(stream, self._window_bytes)
+        else:
+            self._held.append(stream)
 
     def _on_ready(self, number: int, stream: int | None) -> None:
-        given, self._numbers[number] = self._numbers[number], None
-        if stream is not None and not stream & 2:
-            self._core.want(stream, self._window_bytes)
+        given = self._opening.pop(number)
+        if stream is not None:
+            self._sending.add(stream)
+            if not stream & _NOT_BOTH:
+                self._receiving.add(stream)
+                self._core.want(stream, self._window_bytes)
         self._push("stream.opened", id=given, stream=stream)
 
     def _on_data(self, stream: int, data: bytes) -> None:
-        self._push("stream.receive", stream=stream, data=data, more_data=True)
+        if stream not in self._receiving:
+            return
+        self._unread_bytes += len(data)
+        if (unread := self._unread.get(stream)) is not None:
+            unread += data
+            return
+        self._unread[stream] = bytearray(data)
+        self._push("stream.receive", stream=stream, data=b"", more_data=True)
 
     def _on_end(self, stream: int) -> None:
-        self._push("stream.receive", stream=stream, data=b"", more_data=False)
+        if stream in self._receiving:
+            self._receiving.discard(stream)
+            self._push("stream.receive", stream=stream, data=b"", more_data=False)
 
     def _on_reset(self, stream: int, code: int | None) -> None:
-        self._push("stream.reset", stream=stream, code=code)
+        if stream in self._receiving:
+            self._receiving.discard(stream)
+            self._push("stream.reset", stream=stream, code=code)
 
     def _on_stopped(self, stream: int, code: int | None) -> None:
-        self._unsent.pop(stream, None)
-        self._has_room.wake()
-        self._push("stream.stop", stream=stream, code=code)
+        if stream in self._sending:
+            self._end_sending(stream)
+            self._push("stream.stop", stream=stream, code=code)
 
     def _on_writable(self, stream: int) -> None:
         self._unsent.pop(stream, None)
         self._has_room.wake()
 
     def _on_datagram(self, data: bytes) -> None:
-        if self._n_datagrams >= self._datagrams_max:
-            oldest = next(one for one in self._messages if one["type"] == _DATAGRAM)
-            self._messages.remove(oldest)
+        self._datagrams.append(data)
+        if len(self._datagrams) > self._datagrams_max:
+            self._datagrams.popleft()
+            self._core.count_dropped()
         else:
-            self._n_datagrams += 1
-        self._push("datagram.receive", data=data)
+            self._push("datagram.receive", data=b"")
 
     def _on_draining(self, is_by_server: bool) -> None:
         if is_by_server:
