@@ -310,7 +310,7 @@ def issued(until_s: float = 3600) -> bytes:
 def test_a_certificate_that_is_lost_is_fetched_again(
     task, monkeypatch: pytest.MonkeyPatch, content: bytes | None, *, is_fetched: bool
 ) -> None:
-    """The server signs one itself where there is none: that must not serve until the lost one would have been renewed."""
+    """What the server signs itself must not serve until the lost one would have been renewed."""
     monkeypatch.setattr(issuing, "Authority", Scripted)
     asked = task(whole(200, b"{}"))
     store = store_of(asked)

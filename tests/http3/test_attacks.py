@@ -169,7 +169,7 @@ async def seen(client: H3Client, stream: int) -> str:
 
 @pytest.mark.parametrize("address", [PROXY, ELSEWHERE])
 def test_an_address_that_is_not_proven_is_nobody_s(serve_h3, address: str) -> None:
-    """A client writes the address of a trusted proxy, or of another client, into packets that it sends from its own."""
+    """A client writes the address of a trusted proxy, or of another client, into its packets."""
     server = serve_h3("--forwarded-allow-ips", PROXY, app=CLIENTS)
 
     async def main() -> None:
@@ -184,8 +184,8 @@ def test_an_address_that_is_not_proven_is_nobody_s(serve_h3, address: str) -> No
                     client._transport = _Forging(forged)
                     streams.append(client.begin("/", headers=[("x-forwarded-for", "6.6.6.6")]))
                     client._transport = own
-                    # A later packet of another connection is answered: the server has read this one. What it sends to
-                    # the address is answered by nobody.
+                    # A later packet of another connection is answered: the server has read this one. Nobody
+                    # answers what it sends to the address.
                     assert (await other.get("/")).status == 200
                 # The server gives the address up, and the responses come to whom they are for.
                 assert {await seen(client, one) for one in streams} == {"127.0.0.1"}

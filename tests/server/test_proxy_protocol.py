@@ -29,6 +29,7 @@ SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 ADDRESSES = socket.inet_aton("192.0.2.7") + socket.inet_aton("198.51.100.1")
 V2 = SIGNATURE + struct.pack("!BBH", 0x21, 0x11, 12) + ADDRESSES + struct.pack("!HH", 4711, 443)
 LOCAL = SIGNATURE + struct.pack("!BBH", 0x20, 0, 0)
+UNNAMED = SIGNATURE + struct.pack("!BBH", 0x21, 0, 0)
 REQUEST = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n"
 
 
@@ -55,12 +56,20 @@ def test_the_client_is_who_the_header_says(serve: Serve, kind: str, header: byte
 
 def test_the_connection_is_the_proxy_s_own(serve: Serve) -> None:
     server = serve(NATIVE, "--proxy-protocol")
-    for header in (LOCAL, b"PROXY UNKNOWN\r\n"):
-        with server.connect() as peer:
-            peer.send(header)
-            assert said_to(peer)["client"][0] == "127.0.0.1"
-            # It is a trusted one, whose fields are believed.
-            assert said_to(peer, x_forwarded_for="192.0.2.9")["client"][0] == "192.0.2.9"
+    with server.connect() as peer:
+        peer.send(LOCAL)
+        assert said_to(peer)["client"][0] == "127.0.0.1"
+        # It is a trusted one, whose fields are believed.
+        assert said_to(peer, x_forwarded_for="192.0.2.9")["client"][0] == "192.0.2.9"
+
+
+@pytest.mark.parametrize("header", [b"PROXY UNKNOWN\r\n", UNNAMED], ids=["v1", "v2"])
+def test_fields_of_a_client_without_a_name_are_not_the_proxy_s(serve: Serve, header: bytes) -> None:
+    """HAProxy says so of clients on Unix sockets: they may send what they like."""
+    server = serve(NATIVE, "--proxy-protocol")
+    with server.connect() as peer:
+        peer.send(header)
+        assert said_to(peer, x_forwarded_for="6.6.6.6")["client"][0] == "127.0.0.1"
 
 
 @pytest.mark.parametrize("header", [V1, V2], ids=["v1", "v2"])

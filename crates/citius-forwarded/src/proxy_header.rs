@@ -35,8 +35,10 @@ pub enum Progress {
 /// Who is connected to whom, in a header's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// The proxy asks for itself, or does not know the client: the addresses of the connection hold.
+    /// The proxy asks for itself: it is the client.
     Connection,
+    /// The proxy does not name the client, which is not the proxy all the same: the addresses of the connection stand for it.
+    Unnamed,
     /// The client has no internet address.
     Local,
     /// Of a client of TCP.
@@ -90,7 +92,7 @@ fn ends_of_line(line: &str) -> Option<Ends> {
     let family = fields.next()?;
     if family == "UNKNOWN" {
         // Whatever stands behind it is ignored.
-        return Some(Ends::Connection);
+        return Some(Ends::Unnamed);
     }
     let (source, destination) = (fields.next()?, fields.next()?);
     let ports = (port(fields.next()?)?, port(fields.next()?)?);
@@ -135,7 +137,8 @@ fn read_binary(bytes: &[u8]) -> Progress {
     };
     let ends = match (command, family) {
         // A receiver takes the addresses of the connection, whatever the rest says.
-        (0x20, _) | (0x21, 0x00) => Some(Ends::Connection),
+        (0x20, _) => Some(Ends::Connection),
+        (0x21, 0x00) => Some(Ends::Unnamed),
         (0x21, 0x11) => rest
             .first_chunk::<12>()
             .map(|&[a, b, c, d, e, f, g, h, ports @ ..]| {

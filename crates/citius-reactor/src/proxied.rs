@@ -85,6 +85,8 @@ impl Reactor {
     fn take_ends(&mut self, conn: &mut Conn, ends: Ends) {
         match ends {
             Ends::Connection => {}
+            // What it sends is not the proxy's.
+            Ends::Unnamed => conn.is_trusted = false,
             Ends::Local => {
                 conn.peer = Peer::Local;
                 conn.is_trusted = false;
