@@ -18,7 +18,7 @@ use crate::clock::exact_ns;
 use crate::handing::{Handings, Kind, read_message};
 use crate::id::ConnectionId;
 use crate::poller::Poller;
-use crate::quic_turn::quic_id;
+use crate::readiness::INDEX_QUIC;
 use crate::system::{Alarm, Arrived, DatagramBuffers, DatagramSocket, exact_instant};
 
 /// What a reactor has for QUIC.
@@ -347,6 +347,14 @@ fn protocols(offers_rpc: bool) -> &'static [&'static [u8]] {
         &[HTTP3, citius_rpc::PROTOCOL]
     } else {
         &[HTTP3]
+    }
+}
+
+/// What a UDP socket is watched as.
+pub(crate) fn quic_id(number: u32) -> ConnectionId {
+    ConnectionId {
+        index: INDEX_QUIC,
+        generation: number,
     }
 }
 

@@ -20,9 +20,9 @@ use crate::clock::{exact_ns, exact_us};
 use crate::conn::{Conn, Phase, Transport, Verdict};
 use crate::handing::Handings;
 use crate::id::{ConnectionId, Peer};
-use crate::quic::{Handed, Leftover, Quic, Timed};
+use crate::quic::{Handed, Leftover, Quic, Timed, quic_id};
 use crate::reactor::{Reactor, Table};
-use crate::readiness::{INDEX_QUIC, Readiness};
+use crate::readiness::Readiness;
 use crate::secure::HANDSHAKES_US;
 use crate::service::{Notice, Service, TlsNotice};
 use crate::stream::{Memory, Stream};
@@ -897,13 +897,6 @@ fn deliver(table: &mut Table, id: ConnectionId, event: ConnectionEvent, earned: 
     carrier.arrived.push(event);
     carrier.allowance.add(earned);
     !std::mem::replace(&mut carrier.is_active, true)
-}
-
-pub(crate) fn quic_id(number: u32) -> ConnectionId {
-    ConnectionId {
-        index: INDEX_QUIC,
-        generation: number,
-    }
 }
 
 /// Until the handshake is over a connection has a protocol that holds nothing.
