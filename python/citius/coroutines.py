@@ -5,12 +5,13 @@ Tests: ``tests/observe/test_health.py``, ``tests/hosts/``, ``tests/server/test_b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     _T = TypeVar("_T")
+    _P = ParamSpec("_P")
 
 
 def result_at_once(coroutine: Coroutine[Any, Any, _T], otherwise: Exception) -> _T:
@@ -27,16 +28,17 @@ def result_at_once(coroutine: Coroutine[Any, Any, _T], otherwise: Exception) -> 
     raise otherwise
 
 
-async def contained(work: Awaitable[_T]) -> _T:
+async def contained(work: Callable[_P, Awaitable[_T]], *args: _P.args, **options: _P.kwargs) -> _T:
     """What ``work`` gives, for a task that calls code of a handler.
 
     A task out of which ``SystemExit`` or ``KeyboardInterrupt`` comes ends the event loop, and the server
-    with it; in the handler itself they are a failed request.
+    with it; in the handler itself they are a failed request. ``work`` is called when the task begins: one
+    that is cancelled before leaves no coroutine behind.
 
     Raises:
         RuntimeError: One of the two was raised.
     """
     try:
-        return await work
+        return await work(*args, **options)
     except (SystemExit, KeyboardInterrupt) as error:
         raise RuntimeError(f"a handler raised {error!r}") from error

@@ -234,7 +234,7 @@ class Cache(Generic[T]):
         flight: _Flight[T] = _Flight(tags, self._begun)
         flight.leave = lambda: self._leave(key, flight)
         flight.task = asyncio.ensure_future(
-            contained(self._found_or_made(flight, key, make, tags, ttl_s))
+            contained(self._found_or_made, flight, key, make, tags, ttl_s)
         )
         flight.task.add_done_callback(lambda _: self._leave(key, flight))
         return flight

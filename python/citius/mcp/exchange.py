@@ -203,7 +203,7 @@ class Exchange:
         """
         loop = asyncio.get_running_loop()
         self._opened = loop.create_future()
-        task = self._task = loop.create_task(contained(work))
+        task = self._task = loop.create_task(contained(lambda: work))
         if self.session.key:
             self._let_cancel(task)
         try:

@@ -112,7 +112,7 @@ def continuing(app: object, handler: Callable[..., Any], where: str) -> Callable
     """A coroutine function that goes on when its caller is cancelled, and is waited for in a stop."""
 
     async def run(*args: Any) -> Any:
-        task = asyncio.ensure_future(contained(handler(*args)))
+        task = asyncio.ensure_future(contained(handler, *args))
         _deferred_of(app).keep(task)
         try:
             return await asyncio.shield(task)

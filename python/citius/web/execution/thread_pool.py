@@ -138,7 +138,7 @@ class BlockingPool:
 
         if self._closed:
             return work()
-        task = asyncio.get_running_loop().create_task(contained(self.run(work, is_needed=True)))
+        task = asyncio.get_running_loop().create_task(contained(self.run, work, is_needed=True))
         self._needed.add(task)
         task.add_done_callback(self._needed.discard)
         return await asyncio.shield(task)

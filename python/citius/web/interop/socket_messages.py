@@ -127,4 +127,4 @@ class SocketMessages:
 
 
 async def _run(app: ASGIApplication, scope: dict[str, Any], receive: Any, send: Any) -> None:
-    await contained(app(scope, receive, send))
+    await contained(app, scope, receive, send)

@@ -152,7 +152,7 @@ class SessionCalls:
     ) -> tuple[int, bytes]:
         """The status that a call is counted under, and the response; that to a notification is empty."""
         try:
-            result = await contained(self._result(session, call, found))
+            result = await contained(self._result, session, call, found)
             status, response = (
                 200,
                 b"" if call.id is None else _response(call.id, result, is_json=call.is_json),
