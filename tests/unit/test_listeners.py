@@ -6,10 +6,12 @@ import os
 import select
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from citius.errors import ConfigError
 from citius.process.startup import HANDOVER_ENV
+from citius.serving import sockets
 from citius.serving.bind import addresses, bind
 from citius.serving.sockets import stop_accepting
 from citius.settings.config import Config
@@ -154,3 +156,20 @@ def test_a_silenced_listener_keeps_its_queue_and_hears_no_more() -> None:
                 with pytest.raises(BlockingIOError):
                     listener.accept()
                 assert select.select([], [late], [], 0)[1] == []
+
+
+def test_a_port_that_the_kernel_chooses_is_free_for_http3_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bound = sockets.tcp_socket
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        first = iter([other.getsockname()])  # what the kernel chooses at first
+
+        def chosen(family: int, address: Any, *, reuse_port: bool) -> socket.socket:
+            return bound(family, next(first, address), reuse_port=reuse_port)
+
+        monkeypatch.setattr(sockets, "tcp_socket", chosen)
+        (made,) = sockets.tcp_sockets("127.0.0.1", 0, 0, beside_udp=True)
+        with made:
+            assert made.getsockname()[1] not in (0, other.getsockname()[1])

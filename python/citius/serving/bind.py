@@ -247,6 +247,6 @@ def _bind(text: str, slots: int, config: Config) -> Listener:
         if text.startswith("unix:"):
             made, path = unix_socket(text.removeprefix("unix:").replace("//", "/"), config)
             return Listener(text, [made], path=path)
-        return Listener(text, tcp_sockets(*split(text), slots))
+        return Listener(text, tcp_sockets(*split(text), slots, beside_udp=has_http3(config)))
     except (OSError, UnicodeError) as error:
         raise ConfigError(cannot_listen(text, error)) from None

@@ -146,8 +146,20 @@ def inherited_socket(name: str) -> socket.socket:
     )
 
 
-def tcp_sockets(host: str, port: int, slots: int) -> list[socket.socket]:
-    """One socket for each slot, on one port; with 0 slots one socket without SO_REUSEPORT."""
+def tcp_sockets(
+    host: str, port: int, slots: int, *, beside_udp: bool = False
+) -> list[socket.socket]:
+    """One socket for each slot, on one port; with 0 slots one socket without SO_REUSEPORT.
+
+    Args:
+        host: A name or an address; empty for all.
+        port: 0 for one that the kernel chooses.
+        slots: How many.
+        beside_udp: UDP has the port that is chosen free, too: HTTP/3 is served there.
+
+    Raises:
+        OSError: The address cannot be had.
+    """
     # As bytes, because the resolver would import the whole of IDNA for a str.
     encoded = host.encode("ascii" if host.isascii() else "idna")
     family, *_, address = socket.getaddrinfo(
@@ -155,12 +167,35 @@ def tcp_sockets(host: str, port: int, slots: int) -> list[socket.socket]:
     )[0]
     # The first socket goes without SO_REUSEPORT: with it, a second server of the same user would
     # bind the port as well and take half of the connections.
-    first = tcp_socket(family, address, reuse_port=False)
+    is_chosen = port == 0 and beside_udp
+    first = (_beside_udp if is_chosen else tcp_socket)(family, address, reuse_port=False)
     if slots == 0:
         return [first]
     address = (address[0], first.getsockname()[1], *address[2:])
     first.close()
     return [tcp_socket(family, address, reuse_port=True) for _ in range(slots)]
+
+
+def _beside_udp(family: int, address: Any, *, reuse_port: bool) -> socket.socket:
+    """A bound socket on a port that the kernel chooses for TCP, and that UDP has free."""
+    others: list[socket.socket] = []
+    try:
+        while True:
+            made = tcp_socket(family, address, reuse_port=reuse_port)
+            try:
+                with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                    probe.bind(made.getsockname())
+                return made
+            except OSError:
+                others.append(made)  # held meanwhile, so that another port is chosen
+                if len(others) == _PORTS_TRIED:
+                    raise
+    finally:
+        for other in others:
+            other.close()
+
+
+_PORTS_TRIED = 16
 
 
 def tcp_socket(family: int, address: Any, *, reuse_port: bool) -> socket.socket:
