@@ -168,9 +168,7 @@ class TestCookiesThatClientsKeep:
         with pytest.raises(ValueError, match="throw the cookie|time zone"):
             MutableHeaders([]).set_cookie(name, "1", **attributes)
 
-    @pytest.mark.parametrize(
-        "same_site", ["strickt", "Strict", "None", "lax; Domain=x.example", ""]
-    )
+    @pytest.mark.parametrize("same_site", ["strickt", True, "lax; Domain=x.example", ""])
     def test_same_site_that_no_client_knows(self, same_site: Any) -> None:
         """It was sent, and clients took it for another one; ``"None"`` passed without ``Secure``."""
         with pytest.raises(
@@ -179,3 +177,15 @@ class TestCookiesThatClientsKeep:
             MutableHeaders([]).set_cookie("a", "1", same_site=same_site)
         with pytest.raises(ValueError, match="same_site of the cookie a"):
             MutableHeaders([]).delete_cookie("a", same_site=same_site)
+
+    @pytest.mark.parametrize("same_site", ["Lax", "STRICT", "None"])
+    def test_same_site_in_capitals(self, same_site: Any) -> None:
+        headers = MutableHeaders([])
+        headers.set_cookie("a", "1", same_site=same_site, secure=True)
+        headers.delete_cookie("b", same_site=same_site)
+        line, gone = headers.getlist("set-cookie")
+        assert f"SameSite={same_site.capitalize()}" in line.split("; ")
+        assert ("Secure" in gone.split("; ")) == (same_site == "None")
+        if same_site == "None":
+            with pytest.raises(ValueError, match="demands secure=True"):
+                headers.set_cookie("a", "1", same_site=same_site)

@@ -8,7 +8,7 @@ Made by the extension when an attribute is first asked for; tests are in tests/u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -150,6 +150,7 @@ class MutableHeaders(MutableMapping[str, str]):
         Raises:
             ValueError: A part holds what RFC 6265 forbids, or clients throw such a cookie away.
         """
+        same_site = _lower(same_site)
         check_cookie(
             name,
             path=path,
@@ -205,6 +206,7 @@ class MutableHeaders(MutableMapping[str, str]):
             same_site: Whether it travels with requests from other sites.
             partitioned: Whether it was set as such.
         """
+        same_site = _lower(same_site)
         if secure is None:
             is_prefixed = name.lower().startswith(("__host-", "__secure-"))
             secure = is_prefixed or partitioned or same_site == "none"
@@ -284,6 +286,11 @@ class QueryParams(Mapping[str, str]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._items!r})"
+
+
+def _lower(same_site: Any) -> Any:
+    """``Lax`` is ``lax``, as in other frameworks; what is no text is left to `check_cookie`."""
+    return same_site.lower() if isinstance(same_site, str) else same_site
 
 
 def check_cookie(
