@@ -159,7 +159,7 @@ def test_workers_without_the_generator_or_with_another(empty: DaskCluster, tmp_p
     worker = empty.worker(CITIUS_LOAD=str(other))
     with pytest.raises(LabError, match=r"another load generator \(citius-load 0\.0\.1, "):
         Cluster(empty.address, "127.0.0.1")
-    worker.terminate()
+    worker.kill()  # told to end just after it has registered, it may take minutes
     worker.wait(20)
     empty.worker(CITIUS_LOAD=str(tmp_path / "none"))
     with pytest.raises(LabError, match=r"cannot generate load: CITIUS_LOAD is .* not a command"):
