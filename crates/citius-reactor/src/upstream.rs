@@ -10,7 +10,7 @@ pub type UpstreamId = u32;
 /// A connection to another server.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    pub(crate) id: UpstreamId,
+    id: UpstreamId,
     pub(crate) socket: Socket,
     /// What the socket has not taken yet.
     pub(crate) output: Vec<u8>,
@@ -69,6 +69,20 @@ impl Upstreams {
 }
 
 impl Upstream {
+    /// A connected socket, of which the kernel reports what comes.
+    pub(crate) fn new(id: UpstreamId, socket: Socket) -> Self {
+        Self {
+            id,
+            socket,
+            output: Vec::new(),
+            sent: 0,
+            is_full: false,
+            is_late: false,
+            sending: Sending::Open,
+            interest: Readiness::IN,
+        }
+    }
+
     pub(crate) fn read(&self, inbox: &mut [u8]) -> Result<usize> {
         self.socket.recv(inbox)
     }
@@ -118,16 +132,7 @@ mod tests {
     fn large_output_leaves_by_a_cursor() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let mut upstream = Upstream {
-            id: 1,
-            socket: Socket::from(OwnedFd::from(ours)),
-            output: Vec::new(),
-            sent: 0,
-            is_full: false,
-            is_late: false,
-            sending: Sending::Open,
-            interest: Readiness::IN,
-        };
+        let mut upstream = Upstream::new(1, Socket::from(OwnedFd::from(ours)));
         let sent: Vec<u8> = (0..8_000_000_u32)
             .map(|at| at.to_le_bytes()[at as usize % 3])
             .collect();

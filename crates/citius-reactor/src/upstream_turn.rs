@@ -21,18 +21,8 @@ impl Reactor {
     /// The kernel refuses to watch it.
     pub fn attach_upstream(&mut self, id: UpstreamId, socket: Socket) -> Result<()> {
         self.poller.add(&socket, token(id), Readiness::IN)?;
-        let upstream = Upstream {
-            id,
-            socket,
-            output: Vec::new(),
-            sent: 0,
-            is_full: false,
-            is_late: false,
-            sending: Sending::Open,
-            interest: Readiness::IN,
-        };
         let place = self.upstreams.position(id).unwrap_or_else(|place| place);
-        self.upstreams.open.insert(place, upstream);
+        self.upstreams.open.insert(place, Upstream::new(id, socket));
         Ok(())
     }
 
