@@ -1,4 +1,4 @@
-//! Channels as all of their users hold them, what travels through them, and who waits there.
+//! Channels of native code and of the interpreter: references to them, their values, and the parties that wait at them.
 //!
 //! The interpreter's object and the `citius_chan` of native code refer to the same channel. A channel of objects is the
 //! interpreter's. The values of every other channel are bytes, which compiled code sends and receives without the interpreter; how

@@ -264,7 +264,7 @@ class Engine:
         self._interrupt_threads()
 
     def leave(self) -> None:
-        """Have all threads end where the loop has ended: nobody waits for what is under way."""
+        """End all threads without waiting for their statements: the event loop of the callers has ended."""
         self._is_ended = True
         self._waiting.clear()
         self._interrupt_threads()

@@ -209,7 +209,7 @@ def value_reader(
 
 
 def _out_of_range(place: str, path: tuple[str, ...]) -> dict[str, str]:
-    """What is said of a value that pydantic cannot hold: it compares durations as Python has them."""
+    """The mistake of a duration beyond `timedelta`, for which pydantic raises `OverflowError`."""
     from citius.web.declarations.validation_errors import mistake
 
     return mistake(place, path, "out of range")
