@@ -162,14 +162,16 @@ def test_a_port_that_the_kernel_chooses_is_free_for_http3_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bound = sockets.tcp_socket
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        other.bind(("127.0.0.1", 0))
-        first = iter([other.getsockname()])  # what the kernel chooses at first
+    # Held for TCP from here on: another process must not take the number in between.
+    (taken,) = sockets.tcp_sockets("127.0.0.1", 0, 0, beside_udp=True)
+    with taken, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(taken.getsockname())
+        chosen = iter([taken])  # what the kernel chooses at first
 
-        def chosen(family: int, address: Any, *, reuse_port: bool) -> socket.socket:
-            return bound(family, next(first, address), reuse_port=reuse_port)
+        def tcp_socket(family: int, address: Any, *, reuse_port: bool) -> socket.socket:
+            return next(chosen, None) or bound(family, address, reuse_port=reuse_port)
 
-        monkeypatch.setattr(sockets, "tcp_socket", chosen)
+        monkeypatch.setattr(sockets, "tcp_socket", tcp_socket)
         (made,) = sockets.tcp_sockets("127.0.0.1", 0, 0, beside_udp=True)
         with made:
             assert made.getsockname()[1] not in (0, other.getsockname()[1])
