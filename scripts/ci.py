@@ -97,8 +97,9 @@ BUILD = (
     gate("test-rust", "make test-rust", "check-rust"),
     gate("check-python", "make check-python", "build"),
 )
-# Tests wait for more than half of their time. The lab has one process: some of its tests measure for tenths
-# of a second, and so need a processor.
+# Tests wait for more than half of their time: three processes use one processor, and the other lane is never
+# empty, for the judges stand behind the same checks. The lab has one process: some of its tests measure for
+# tenths of a second, and so need a processor.
 TESTS = (
     gate("test-python", "make test-python JOBS=3", *(one.name for one in BUILD)),
     gate("test-lab", "make test-lab LAB_JOBS=1", *(one.name for one in BUILD)),
@@ -106,8 +107,8 @@ TESTS = (
 
 
 def judge(name: str, command: str, needs: str = "") -> Check:
-    """Return a judge; it begins after the gate."""
-    return Check(name, f"make {command}", tuple(one.name for one in (*BUILD, *TESTS)), needs=needs)
+    """Return a judge; it begins when the build has passed, beside the tests."""
+    return Check(name, f"make {command}", tuple(one.name for one in BUILD), needs=needs)
 
 
 # The longest first, so that no lane is left with a long one at the end.
