@@ -17,6 +17,7 @@ from counter import ROOT, TOGETHER, App, Workload, counts
 from instructions import ITEM
 
 HEAD = """
+import asyncio
 from typing import Annotated
 import msgspec
 from citius import App, Depends, Event, Header, Query, Request, Response, Router, Templates, Unauthorized
@@ -97,6 +98,11 @@ def serial():
 @app.get("/parks", serial=True)
 def parks():
     sleep(0)
+    return "Welcome!\\n"
+
+@app.get("/suspends")
+async def suspends():
+    await asyncio.sleep(0)
     return "Welcome!\\n"
 
 @app.get("/query")
@@ -207,6 +213,7 @@ FEATURE_REQUESTS = {
     "response": Feature("a `Response` made by the handler", "hello", "/response"),
     "serial": Feature("`serial=True`, a handler that does not wait", "hello", "/serial"),
     "parks": Feature("`serial=True`, `sleep(0)` once", "serial", "/parks"),
+    "suspends": Feature("`await asyncio.sleep(0)` in an `async def` handler", "hello", "/suspends"),
     "query": Feature("a parameter of the query, `int`", "hello", "/query?limit=20"),
     "limited": Feature("constraints on it, `Query(ge=1, le=100)`", "query", "/limited?limit=20"),
     "body": Feature("a body of 57 bytes as a Struct", "hello", "/body", ITEM),

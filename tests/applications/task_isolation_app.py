@@ -10,6 +10,7 @@ import types
 import weakref
 
 from citius import App
+from citius.http import Client
 from citius.serving.tasks import RequestTask
 
 app = App()
@@ -80,6 +81,36 @@ async def touch(how: str):
     return "touched"
 
 
+@app.get("/connect/{port}")
+def connect(port: int):
+    app.state.client = Client(f"http://127.0.0.1:{port}")
+    return "ready"
+
+
+async def suspend(by):
+    """Wait until the loop, or a turn of the reactor, makes the next step."""
+    await (asyncio.sleep(0) if by == "loop" else app.state.client.get("/at-once"))
+
+
+@app.get("/touch/{how}/{when}/{by}")
+async def touch_and_suspend(how: str, when: str, by: str):
+    if when == "after":
+        await suspend(by)
+    try:
+        await touch(how)
+        if when == "before":
+            await suspend(by)
+    except asyncio.CancelledError:
+        pass
+    return "touched"
+
+
+@app.get("/suspends/{by}")
+async def suspends(by: str):
+    await suspend(by)
+    return by
+
+
 @app.get("/look")
 async def look():
     task = asyncio.current_task()
@@ -119,9 +150,18 @@ def arrange(how):
     return "soon"
 
 
+def spares():
+    return [task for task in asyncio.all_tasks() if type(task) is Mine]
+
+
+@app.get("/spares")
+def count_spares():
+    return str(len(spares()))
+
+
 def touch_spare(how):
-    [spare] = [task for task in asyncio.all_tasks() if type(task) is Mine]
-    TOUCHES[how](spare)
+    for spare in spares():
+        TOUCHES[how](spare)
     app.state.is_done = "yes"
 
 
@@ -133,10 +173,11 @@ def cancel_and_wait():
 
 
 async def cancel_spare():
-    [spare] = [task for task in asyncio.all_tasks() if type(task) is Mine]
-    spare.cancel()
-    await asyncio.wait([spare])
-    app.state.is_done = "cancelled" if spare.cancelled() else "ended"
+    found = spares()
+    for spare in found:
+        spare.cancel()
+    await asyncio.wait(found)
+    app.state.is_done = "cancelled" if all(one.cancelled() for one in found) else "ended"
 
 
 @app.get("/is-done")

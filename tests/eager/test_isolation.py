@@ -1,7 +1,7 @@
 """A request gets a clean task and a clean context, whatever the previous request did to its own.
 
-A handler that does not suspend leaves its task to the next request (``citius-base/src/task/``): here
-handlers, and callbacks of the loop between two requests, do what would show if a changed task were reused.
+A handler leaves its task to a later request (``citius-base/src/task/``): here handlers, and callbacks of the
+loop between two requests, do what would show if a changed task were reused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from citius._core import FAST_PATHS
-from rig import Server, application, wait_for
+from rig import Peer, Server, application, wait_for
 
 APP = application("task_isolation_app")
 
@@ -30,7 +30,9 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     server = Server(
         [str(APP), "--port", "0", "--loop", request.param, "--no-access-log"], {}, directory
     )
-    yield server.wait_ready()
+    server.wait_ready()
+    assert server.get(f"/connect/{server.port}").body == b"ready"
+    yield server
     server.kill()
 
 
@@ -45,6 +47,27 @@ def test_what_a_handler_does_to_its_task_no_other_request_sees(server: Server, h
         bodies = [peer.reply().body for _ in paths]
     # What does not suspend is answered first; an answer waits for those before it.
     assert [json.loads(body) for body in bodies[1::2]] == [CLEAN] * 5
+
+
+@pytest.mark.parametrize("by", ["loop", "turn"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("how", TOUCHES)
+def test_what_a_handler_that_suspends_does_to_its_task_no_other_request_sees(
+    server: Server, how: str, when: str, by: str
+) -> None:
+    paths = [f"/touch/{how}/{when}/{by}", f"/suspends/{by}", "/look"] * 5
+    with server.connect() as peer:
+        for path in paths:
+            assert (body := peer.request("GET", path).body), path
+            if path == "/look":
+                assert json.loads(body) == CLEAN, server.err
+        if (how, when) == ("coroutine", "before"):
+            return  # at once, /look would close it before its response
+        peer.send("".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n" for path in paths).encode())
+        bodies = [peer.reply().body for _ in paths]
+    assert bodies[0::3] == [b"touched"] * 5, server.err
+    assert bodies[1::3] == [by.encode()] * 5
+    assert [json.loads(body) for body in bodies[2::3]] == [CLEAN] * 5
 
 
 @needs_reuse
@@ -69,6 +92,31 @@ def test_a_task_to_which_nothing_is_done_is_reused(server: Server) -> None:
             peer.request("GET", "/arrange/nothing")
             wait_for(lambda: peer.request("GET", "/is-done").body == b"yes", "the callback")
         assert peer.request("GET", "/made").body == made
+
+
+@needs_reuse
+@pytest.mark.parametrize("by", ["loop", "turn"])
+def test_tasks_of_handlers_that_suspend_are_reused(server: Server, by: str) -> None:
+    def ask(peer: Peer) -> None:
+        peer.send(f"GET /suspends/{by} HTTP/1.1\r\nHost: a\r\n\r\n".encode() * 8)
+        assert [peer.reply().body for _ in range(8)] == [by.encode()] * 8
+
+    with server.connect() as peer:
+        ask(peer)
+        made = int(peer.request("GET", "/made").body)
+        for _ in range(10):
+            ask(peer)
+        # Eight at once have eight tasks, whichever of them the first round has made.
+        assert int(peer.request("GET", "/made").body) - made <= 8
+
+
+@needs_reuse
+def test_no_more_tasks_are_kept_than_is_said(server: Server) -> None:
+    with server.connect() as peer:
+        for _ in range(3):
+            peer.send(b"GET /suspends/loop HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
+            assert [peer.reply().body for _ in range(100)] == [b"loop"] * 100
+        assert int(peer.request("GET", "/spares").body) <= 65
 
 
 @needs_reuse

@@ -94,7 +94,8 @@ impl Core {
         })
     }
 
-    /// Calls `work` with the service of a turn, and leaves the task that it was in.
+    /// Calls `work` with the service of a turn, and leaves the task that it was in. Tasks whose coroutines have ended since the
+    /// last turn, or in this one, are settled.
     #[inline]
     fn serve(
         &mut self,
@@ -102,6 +103,7 @@ impl Core {
         handle: &Arc<ReactorHandle>,
         work: impl FnOnce(&mut citius_reactor::Reactor, &mut Dispatch<'_, '_>),
     ) {
+        self.tasks.settle(py);
         let turn = Turn {
             py,
             handle,
@@ -114,6 +116,7 @@ impl Core {
         };
         work(&mut self.reactor, &mut service);
         service.turn.tasks.leave(py);
+        service.turn.tasks.settle(py);
     }
 }
 
@@ -163,7 +166,7 @@ impl Reactor {
         }
         let mailbox = reactor.mailbox();
         let event_loop = Arc::new(HostLoop::new(event_loop, make_loop));
-        let tasks = Tasks::new(py, Arc::clone(&event_loop))?;
+        let tasks = Tasks::new(py, Arc::clone(&event_loop), Some(Arc::clone(&mailbox)))?;
         let handle = Arc::new(ReactorHandle::new(
             Arc::clone(&mailbox),
             reactor.files(),

@@ -178,6 +178,11 @@ impl Mailbox {
         self.waker.wake();
     }
 
+    /// Whether a turn comes or runs.
+    pub fn is_expected(&self) -> bool {
+        self.expected.load(Ordering::Acquire)
+    }
+
     /// A turn begins or ends. While it runs, no wake-up is needed.
     pub(crate) fn set_expected(&self, expected: bool) {
         self.expected.store(expected, Ordering::Release);

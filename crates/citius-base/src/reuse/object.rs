@@ -198,7 +198,7 @@ impl Memory {
         }
         let parts = parts(py, object);
         Some(Self {
-            words: words(object, &parts).map(load).collect(),
+            words: held(object, &parts),
             parts,
         })
     }
@@ -216,7 +216,7 @@ impl Memory {
             length: fields.length - at - 2,
         };
         self.parts = [before, first, rest];
-        self.words = words(object, &self.parts).map(load).collect();
+        self.words = held(object, &self.parts);
         self
     }
 
@@ -365,6 +365,13 @@ fn words<'a>(
         // SAFETY: and is aligned as that is; who writes to it has the GIL, or writes it whole.
         unsafe { AtomicUsize::from_ptr(word) }
     })
+}
+
+/// What they hold, in memory of the right size.
+fn held(object: &Py<PyAny>, parts: &[Part]) -> Box<[usize]> {
+    let mut held = Vec::with_capacity(parts.iter().map(|part| part.length).sum());
+    held.extend(words(object, parts).map(load));
+    held.into_boxed_slice()
 }
 
 fn load(word: &AtomicUsize) -> usize {

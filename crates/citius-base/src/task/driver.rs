@@ -4,7 +4,7 @@
 //! [`Waiter`](crate::waiter::Waiter): its `cancel` must have no effect on the current task, which has not suspended, and a second
 //! object would have to be checked for each request. Tests: `tests/eager/`.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
@@ -13,8 +13,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
+use super::SpareTask;
 use super::coroutine::{LateStep, Progress, Resume, StepInput};
 use super::future::finished_future;
+use super::parked::Parked;
 use crate::reuse::Known;
 use crate::sync::lock;
 
@@ -28,6 +30,7 @@ pub(super) struct SuspendedCoroutine {
 #[pyclass(frozen, module = "citius._core", name = "_Driver", weakref)]
 pub(crate) struct Driver {
     pub(super) event_loop: Py<PyAny>,
+    parked: Arc<Parked>,
     pub(super) state: Mutex<DriverState>,
 }
 
@@ -52,33 +55,35 @@ pub(super) struct DriverState {
     pub(super) suspended: Option<SuspendedCoroutine>,
     /// The task itself, while its coroutine goes on: asyncio knows its tasks by weak references alone,
     /// and nothing else may refer to one whose response is complete. Hidden from the collector of garbage.
-    pub(super) task: Option<Py<PyAny>>,
+    pub(super) task: Option<SpareTask>,
     pub(super) is_retired: bool,
     /// The parked task was cancelled and is on its way to its end.
     pub(super) is_cancelled: bool,
 }
 
 impl Driver {
-    pub(super) fn new(event_loop: Py<PyAny>) -> Self {
+    pub(super) fn new(event_loop: Py<PyAny>, parked: Arc<Parked>) -> Self {
         Self {
             event_loop,
+            parked,
             state: Mutex::default(),
         }
     }
 
-    /// Drives `suspended` as `task` from here on; it waits for `awaited`.
+    /// `task` drives `suspended` from here on; it waits for `awaited`.
     ///
     /// # Errors
     /// The task cannot be woken. The work is dropped: it would wait for ever.
     pub(super) fn take_over(
-        &self,
         py: Python<'_>,
         suspended: SuspendedCoroutine,
         awaited: Py<PyAny>,
-        task: Py<PyAny>,
+        task: SpareTask,
     ) -> PyResult<()> {
+        let driver = task.driver.clone_ref(py);
+        let this = driver.get();
         let wakeup = {
-            let mut state = lock(&self.state);
+            let mut state = lock(&this.state);
             state.suspended = Some(suspended);
             state.task = Some(task);
             state.awaited = Some(awaited);
@@ -86,7 +91,7 @@ impl Driver {
         };
         let woken = Self::wake(py, wakeup);
         if woken.is_err() {
-            let dropped = std::mem::take(&mut *lock(&self.state));
+            let dropped = std::mem::take(&mut *lock(&this.state));
             drop(dropped);
         }
         woken
@@ -124,9 +129,10 @@ impl Driver {
         wakeup.bind(py).call1((finished_future(py)?,)).map(drop)
     }
 
-    /// Goes on with the coroutine.
-    pub(super) fn advance(&self, py: Python<'_>, input: StepInput) -> PyResult<Option<Py<PyAny>>> {
-        let Some(mut suspended) = lock(&self.state).suspended.take() else {
+    /// Goes on with the coroutine. Returns what it waits for, or the driver if its task waits for another one.
+    fn advance(slf: &Bound<'_, Self>, input: StepInput) -> PyResult<Option<Py<PyAny>>> {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(mut suspended) = lock(&this.state).suspended.take() else {
             return Ok(None);
         };
         let step = LateStep {
@@ -136,16 +142,22 @@ impl Driver {
         let progress = suspended.resume.resume(py, step);
         let outcome = match progress {
             Progress::Suspended(awaited) => {
-                let replaced = lock(&self.state).suspended.replace(suspended);
+                let replaced = lock(&this.state).suspended.replace(suspended);
                 drop(replaced);
                 return Ok(Some(awaited));
             }
-            Progress::Done(None) => Ok(None),
-            Progress::Done(Some(error)) => Err(error),
+            Progress::Done(error) => error,
         };
-        let task = lock(&self.state).task.take();
-        drop(task);
-        outcome
+        drop(suspended);
+        let task = lock(&this.state).task.take();
+        match outcome {
+            None if this.parked.keep(task) => {
+                lock(&this.state).is_blocking = true;
+                Ok(Some(slf.clone().into_any().unbind()))
+            }
+            None => Ok(None),
+            Some(error) => Err(error),
+        }
     }
 }
 
@@ -205,7 +217,7 @@ impl Driver {
                 return Ok(Some(slf.clone().into_py_any(py)?));
             }
         }
-        this.advance(py, StepInput::Send)
+        Self::advance(slf, StepInput::Send)
     }
 
     fn send(slf: &Bound<'_, Self>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -237,7 +249,7 @@ impl Driver {
         if !is_suspended {
             return Err(PyErr::from_value(error));
         }
-        this.advance(py, StepInput::Throw(error.unbind()))?
+        Self::advance(slf, StepInput::Throw(error.unbind()))?
             .ok_or_else(|| PyStopIteration::new_err(()))
     }
 

@@ -2,21 +2,23 @@
 //!
 //! Making a task for each request costs microseconds, and most handlers never suspend. So one *spare* task waits, parked. A new
 //! coroutine is stepped with the spare as the current task and in the spare's context. If it ends without suspending and the
-//! spare is unchanged, the spare serves the next request (I18). If it suspends, the spare becomes its task for good:
+//! spare is unchanged, the spare serves the next request (I18). If it suspends, the spare becomes its task, and waits for the next
+//! request when the coroutine has ended, again if it is unchanged:
 //!
 //! ```text
 //! new task --first step: returns itself as the future to wait for--> Parked
 //! Parked   --coroutine suspended on F: wakeup()------------------->  waits for F, an ordinary task
+//! that     --coroutine ended: returns itself once more------------>  Parked
 //! ```
 //!
-//! `coroutine.rs` makes a step, `driver.rs` is what the task runs, `../context.rs` has the contexts. Only asyncio's documented
-//! protocol between tasks and futures is used. Tests: `tests/eager/`.
+//! `coroutine.rs` makes a step, `driver.rs` is what the task runs, `parked.rs` has the tasks that wait for later requests,
+//! `../context.rs` has the contexts. Only asyncio's documented protocol between tasks and futures is used. Tests: `tests/eager/`.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 
 use citius_http::FAST_PATHS;
-use citius_reactor::Reply;
+use citius_reactor::{Mailbox, Reply};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi::Py_ssize_t;
 use pyo3::intern;
@@ -29,10 +31,12 @@ use crate::reuse::{Known, Links, Memory, Reuse, Spare};
 
 use self::coroutine::{Step, StepInput, advance, step};
 use self::driver::{ParkState, SuspendedCoroutine};
+use self::parked::Parked;
 
 mod coroutine;
 mod driver;
 mod future;
+mod parked;
 
 pub use self::coroutine::{
     CompletionHandler, Entry, LateStep, Next, Progress, Resume, Suspended, is_cancellation,
@@ -46,6 +50,8 @@ pub struct Tasks {
     /// `None` while there is no event loop.
     asyncio: Option<Asyncio>,
     spare: Spare<SpareTask>,
+    /// Tasks whose coroutines have suspended and ended. One of them is the next spare.
+    parked: Arc<Parked>,
     /// The context every request starts from: that of the start-up hooks. The turn's own will not do,
     /// for it may have been scheduled from a handler's.
     base: Arc<BaseContext>,
@@ -107,8 +113,12 @@ const PARKED: KnownParts = KnownParts {
 };
 
 impl Tasks {
-    /// Those of the reactor whose loop is this one.
-    pub fn new(py: Python<'_>, event_loop: Arc<HostLoop>) -> PyResult<Self> {
+    /// Those of the reactor with this loop and this mailbox. Without one they only have contexts.
+    pub fn new(
+        py: Python<'_>,
+        event_loop: Arc<HostLoop>,
+        mailbox: Option<Arc<Mailbox>>,
+    ) -> PyResult<Self> {
         let made = event_loop.get().map(|made| made.clone_ref(py));
         let asyncio = made.map(|made| Asyncio::new(py, made)).transpose()?;
         let base = Arc::new(BaseContext::new(py)?);
@@ -117,6 +127,7 @@ impl Tasks {
             event_loop,
             asyncio,
             spare: Spare::default(),
+            parked: Arc::new(Parked::new(mailbox)),
             base,
             shared,
             entered: EnteredContext::Host,
@@ -179,9 +190,8 @@ impl Tasks {
         self.exit(py);
         let spare = self.spare.retire()?;
         let resumed = on_suspend(&spare.task).and_then(|resume| {
-            let SpareTask { task, driver, .. } = spare;
             let suspended = SuspendedCoroutine { coroutine, resume };
-            driver.get().take_over(py, suspended, awaited, task)
+            Driver::take_over(py, suspended, awaited, spare)
         });
         Some(resumed)
     }
@@ -206,7 +216,10 @@ impl Tasks {
         })?;
         let spare = match self.spare.lent() {
             Some(fresh) => fresh,
-            None => self.spare.put(asyncio.make_spare(py, &self.base)?),
+            None => self.spare.put(match self.parked.take(py) {
+                Some(parked) => parked,
+                None => asyncio.make_spare(py, &self.base, &self.parked)?,
+            }),
         };
         asyncio
             .enter_task
@@ -240,7 +253,7 @@ impl Tasks {
         if self.spare.is_fresh(py, lent) {
             return true;
         }
-        self.close(py);
+        self.retire(py);
         false
     }
 
@@ -257,7 +270,7 @@ impl Tasks {
                 || !self.base.is_same(py, &spare.context)
         });
         if is_kept {
-            self.close(py);
+            self.retire(py);
         }
     }
 
@@ -307,8 +320,23 @@ impl Tasks {
         }
     }
 
+    /// Calls `act` with whether tasks may be stepped within it. Those whose coroutines end there are settled behind it.
+    pub fn let_step<R>(&mut self, py: Python<'_>, act: impl FnOnce(bool) -> R) -> R {
+        let may_step = self.may_step(py);
+        let result = act(may_step);
+        self.settle(py);
+        result
+    }
+
+    /// Keeps tasks whose coroutines have ended for later requests, if they are unchanged, and ends the others. The spare
+    /// is not the current task.
+    #[inline]
+    pub fn settle(&self, py: Python<'_>) {
+        self.parked.settle(py);
+    }
+
     /// Whether another task than the spare may be stepped here and now: none is current.
-    pub fn may_step(&mut self, py: Python<'_>) -> bool {
+    fn may_step(&mut self, py: Python<'_>) -> bool {
         self.leave(py);
         if self.asyncio.is_none()
             && self.event_loop.get().is_some()
@@ -331,7 +359,7 @@ impl Tasks {
         self.exit(py);
         let is_changed = |spare: &SpareTask| !spare.is_unchanged(py);
         if was_entered && self.spare.lent().is_some_and(is_changed) {
-            self.close(py);
+            self.retire(py);
         }
     }
 
@@ -376,21 +404,26 @@ impl Tasks {
                     Entry::Known => handle.suspend(id, None, spare.task.clone_ref(py)),
                     Entry::Over => drop(handle.take(id)),
                 }
-                let SpareTask { task, driver, .. } = spare;
                 let suspended = SuspendedCoroutine { coroutine, resume };
-                driver.get().take_over(py, suspended, awaited, task)
+                Driver::take_over(py, suspended, awaited, spare)
             });
         if let Err(error) = taken_over {
             handler.fail(py, &error, reply);
         }
     }
 
-    /// Lets the spare go: its task ends, so that the loop can close without a pending one.
-    pub fn close(&mut self, py: Python<'_>) {
+    /// Ends the task of the spare.
+    fn retire(&mut self, py: Python<'_>) {
         self.exit(py);
         if let Some(spare) = self.spare.retire() {
             spare.driver.get().retire(py);
         }
+    }
+
+    /// Ends all tasks that wait for requests, so that the loop can close without a pending one.
+    pub fn close(&mut self, py: Python<'_>) {
+        self.retire(py);
+        self.parked.close(py);
     }
 }
 
@@ -411,12 +444,17 @@ impl Asyncio {
         })
     }
 
-    fn make_spare(&self, py: Python<'_>, base: &Arc<BaseContext>) -> PyResult<SpareTask> {
-        let spare = self.make_task(py, base)?;
+    fn make_spare(
+        &self,
+        py: Python<'_>,
+        base: &Arc<BaseContext>,
+        parked: &Arc<Parked>,
+    ) -> PyResult<SpareTask> {
+        let spare = self.make_task(py, base, parked)?;
         let links = if let Some(links) = self.links.get() {
             *links
         } else {
-            let found = self.find_links(py, &spare, base)?;
+            let found = self.find_links(py, &spare, base, parked)?;
             *self.links.get_or_init(|| found)
         };
         let memory = match links {
@@ -432,19 +470,26 @@ impl Asyncio {
         py: Python<'_>,
         spare: &SpareTask,
         base: &Arc<BaseContext>,
+        parked: &Arc<Parked>,
     ) -> PyResult<Option<Links>> {
         if py.version_info() < (3, 14) {
             return Ok(None);
         }
-        let next = self.make_task(py, base)?;
+        let next = self.make_task(py, base, parked)?;
         let links = Links::between(py, &spare.task, &next.task);
         next.driver.get().retire(py);
         Ok(links)
     }
 
-    fn make_task(&self, py: Python<'_>, base: &Arc<BaseContext>) -> PyResult<SpareTask> {
+    fn make_task(
+        &self,
+        py: Python<'_>,
+        base: &Arc<BaseContext>,
+        parked: &Arc<Parked>,
+    ) -> PyResult<SpareTask> {
         let context = base.copy(py)?;
-        let driver = Py::new(py, Driver::new(self.event_loop.clone_ref(py)))?;
+        let driver = Driver::new(self.event_loop.clone_ref(py), Arc::clone(parked));
+        let driver = Py::new(py, driver)?;
         let keywords = PyDict::new(py);
         keywords.set_item(intern!(py, "loop"), &self.event_loop)?;
         keywords.set_item(intern!(py, "context"), &context)?;

@@ -237,8 +237,10 @@ impl Service for Dispatch<'_, '_> {
         let Some(protocol) = handle.upstreams.get(id) else {
             return true;
         };
-        let may_step = self.turn.tasks.may_step(py);
-        if guarded(py, || protocol.on_bytes(py, bytes, may_step)).is_none() {
+        let received = self.turn.tasks.let_step(py, |may_step| {
+            guarded(py, || protocol.on_bytes(py, bytes, may_step))
+        });
+        if received.is_none() {
             let message = "a defect of the server's ended a connection to another server";
             handle.log(py, LEVEL_ERROR, message);
             self.upstream_closed(id, None);

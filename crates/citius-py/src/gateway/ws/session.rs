@@ -265,10 +265,11 @@ impl Session {
         let was_awaited = !waiters.is_empty() || on_change.is_some();
         if was_awaited {
             if !waiters.is_empty() {
-                let may_step = turn.tasks.may_step(py);
-                for waiter in waiters {
-                    Waiter::wake(waiter.bind(py), may_step);
-                }
+                turn.tasks.let_step(py, |may_step| {
+                    for waiter in waiters {
+                        Waiter::wake(waiter.bind(py), may_step);
+                    }
+                });
             }
             if on_change.is_some() {
                 turn.tasks.enter_shared(py);

@@ -136,7 +136,7 @@ impl Wsgi {
     /// Runs queued calls in this thread until `close`.
     fn work(&self, py: Python<'_>) -> PyResult<()> {
         // Without a loop this is no more than a context that is as new for every call.
-        let mut contexts = Tasks::new(py, Arc::new(HostLoop::new(None, None)))?;
+        let mut contexts = Tasks::new(py, Arc::new(HostLoop::new(None, None)), None)?;
         while let Some(call) = self.next_job(py) {
             // One that cannot be entered is logged; the call is made in the thread's own context then.
             let _ = guarded(py, || contexts.enter_shared(py));
