@@ -33,6 +33,7 @@ mod names;
 mod numeric;
 mod range_text;
 mod row;
+mod session;
 mod types;
 mod value;
 
@@ -56,5 +57,6 @@ pub use json::JsonRows;
 pub use left::Left;
 pub use names::Names;
 pub use row::{Row, Values};
+pub use session::Path;
 pub use types::{Definition, NESTING_MAX, Types};
 pub use value::{Array, Composite, Interval, Kind, Multirange, Range, Value};

@@ -11,9 +11,9 @@ use std::sync::{Arc, OnceLock};
 use citius_base::upstream::{Carrier, Place, Protocol, TlsArguments, Upstream};
 use citius_pg::{
     Change, ChannelBinding, Connection, Description, Event, Fault, Guard, Left, Login,
-    NAMED_TEXT_BYTES_MAX, Names, Parameters, RESET, RESET_NAMES, SERVER_BYTES_MAX, STATEMENTS_MAX,
-    ServerError, TransactionStatus, cancel_request, change_of, is_copy, is_from_client,
-    is_temporary,
+    NAMED_TEXT_BYTES_MAX, Names, Parameters, Path, RESET, RESET_NAMES, SERVER_BYTES_MAX,
+    STATEMENTS_MAX, ServerError, TransactionStatus, cancel_request, change_of, is_copy,
+    is_from_client, is_temporary,
 };
 use citius_reactor::Inbox;
 use pyo3::IntoPyObjectExt;
@@ -25,7 +25,6 @@ use pyo3::types::{PyBytes, PyTuple};
 use super::call::{PgCall, Work};
 use super::encode::{check_count, encode, in_row};
 use super::errors::{error_of, protocol_error, server_error};
-use super::path::Path;
 use super::pool::{PgPool, change_of_id};
 use super::rows::{Key, Origin, Rows, Statement};
 use super::types::TypeTable;

@@ -13,7 +13,6 @@ mod encode;
 mod errors;
 mod left;
 pub(crate) mod native;
-mod path;
 pub(crate) mod pool;
 mod portal;
 mod portions;

@@ -82,7 +82,7 @@ pub(crate) struct Origin {
     pub(crate) names: u32,
 }
 
-/// Which statement, and where its names are looked up: [`Path`](super::path::Path).
+/// Which statement, and where its names are looked up: [`Path`](citius_pg::Path).
 pub(crate) type Key = (u32, u64);
 
 /// A prepared statement of one session, with what is made of its description once.

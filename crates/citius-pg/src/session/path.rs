@@ -4,14 +4,14 @@
 //! In: statements and scripts in the order in which they are sent. Out: a number, 0 for what the session had when it was
 //! connected. The same statement with the same parameters gives the same number. What cannot be told gives a new one.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use core::hash::{Hash, Hasher};
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use citius_pg::{Change, change_of};
+use crate::change::{Change, change_of, first_word};
 
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Path {
+/// Where a session looks names up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Path {
     now: u64,
     /// What it is when the transaction is rolled back, and when it is committed.
     rolled_back: u64,
@@ -19,14 +19,15 @@ pub(crate) struct Path {
 }
 
 impl Path {
+    /// The number of where it looks them up now.
     #[inline]
-    pub(crate) fn number(self) -> u64 {
+    pub fn number(self) -> u64 {
         self.now
     }
 
     /// A statement is sent that changes it; `None`: with parameters that cannot be told apart.
     #[cold]
-    pub(crate) fn set(
+    pub fn set(
         &mut self,
         change: Change,
         id: u32,
@@ -34,7 +35,7 @@ impl Path {
         is_in_transaction: bool,
     ) {
         self.now = parameters.map_or_else(unique, |parameters| {
-            let mut hasher = DefaultHasher::new();
+            let mut hasher = hasher();
             (id, parameters).hash(&mut hasher);
             hasher.finish()
         });
@@ -48,7 +49,7 @@ impl Path {
 
     /// A statement or script is sent that may end a transaction or a savepoint.
     #[inline]
-    pub(crate) fn follow(&mut self, sql: &str) {
+    pub fn follow(&mut self, sql: &str) {
         if (self.now | self.rolled_back | self.committed) != 0 {
             self.end(sql);
         }
@@ -56,7 +57,7 @@ impl Path {
 
     #[cold]
     fn end(&mut self, sql: &str) {
-        let is_rollback = citius_pg::first_word(sql).eq_ignore_ascii_case("ROLLBACK");
+        let is_rollback = first_word(sql).eq_ignore_ascii_case("ROLLBACK");
         match change_of(sql) {
             Change::Transaction if is_rollback => {
                 self.now = self.rolled_back;
@@ -76,7 +77,20 @@ impl Path {
     }
 }
 
+/// The same in every session, because behind a pooler two of them can meet in one server process.
+#[expect(
+    deprecated,
+    reason = "what stands in its place is in `std`; parameters are a client's, so that a weaker hash would not do"
+)]
+fn hasher() -> impl Hasher {
+    core::hash::SipHasher::new()
+}
+
 fn unique() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
+
+#[cfg(test)]
+#[path = "path_tests.rs"]
+mod tests;

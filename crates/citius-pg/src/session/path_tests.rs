@@ -1,20 +1,8 @@
-//! Where a session of PostgreSQL looks names up. The file is included, because a test that links this crate needs Python's
-//! library: it stands on nothing but `citius-pg`.
-
-#![allow(
-    unreachable_pub,
-    reason = "what a crate shows to itself this test shows to nothing"
-)]
-
-#[path = "../src/pg/path.rs"]
-mod path;
-
-use citius_pg::Change;
-use path::Path;
+use super::*;
 
 fn after(steps: &[(&str, Option<&[u8]>)], mut path: Path) -> Path {
     for &(sql, parameters) in steps {
-        match citius_pg::change_of(sql) {
+        match change_of(sql) {
             change @ (Change::Path | Change::SessionPath) => path.set(change, 1, parameters, true),
             _ => path.follow(sql),
         }
