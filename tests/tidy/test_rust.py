@@ -29,8 +29,9 @@ def long_functions(source: str) -> list[str]:
     for start, line in enumerate(lines):
         if not (match := FUNCTION.match(line)) or line.rstrip().endswith((";", "}")):
             continue
-        closing = match[1] + "}"
-        end = next(n for n in range(start, len(lines)) if lines[n] in (closing, match[1] + ");"))
+        # Of a method of a trait there may be the signature alone, which ends in a semicolon.
+        last = re.compile(match[1] + r"(\}|\).*;)")
+        end = next(n for n in range(start, len(lines)) if last.fullmatch(lines[n]))
         if end - start + 1 > FUNCTION_LINES_MAX:
             found.append(f"{match[2]}: {end - start + 1} lines")
     return found
