@@ -4,6 +4,9 @@
 //! executed by name; each request ends with a Sync of its own, so that several can be under way and the error of one
 //! is no error of the next. Parameters travel beside the text of a statement, never in it.
 //!
+//! A [`Session`] stands on a connection: it has the calls of one, which statements are prepared for them, and what errors
+//! mean for them. What a call's arguments and rows are in its caller's language, the trait [`Call`] has.
+//!
 //! Messages that come once per connection or statement are read by the crate `postgres-protocol`, as is SCRAM; those that
 //! come once per row or execution are read here, from the bytes as they came.
 //!
@@ -34,6 +37,7 @@ mod numeric;
 mod range_text;
 mod row;
 mod session;
+mod type_table;
 mod types;
 mod value;
 
@@ -57,6 +61,10 @@ pub use json::JsonRows;
 pub use left::Left;
 pub use names::Names;
 pub use row::{Row, Values};
-pub use session::Path;
+pub use session::{
+    Call, Ended, Heard, Host, Lost, Misfit, Over, PoolState, Portal, Scope, Session, Standing,
+    Statement, StatementId, Trouble, Unfit, Unsent, Work,
+};
+pub use type_table::TypeTable;
 pub use types::{Definition, NESTING_MAX, Types};
 pub use value::{Array, Composite, Interval, Kind, Multirange, Range, Value};

@@ -11,6 +11,8 @@
 //! - [`forms`]: multipart forms in any cut, against a naive reader.
 //! - [`http2_client`]: scripts of what a server of HTTP/2 sends to a client, in any cut.
 //! - [`http3`]: scripts of what a client of HTTP/3 does on its streams, in any cut.
+//! - [`pg_calls`]: calls of a session of PostgreSQL without Python, and a client of them.
+//! - [`pg_messages`]: messages of PostgreSQL as a server writes and reads them.
 //! - [`postgres`]: a server of PostgreSQL that sends anything, in any cut.
 //! - [`redis`]: replies of Redis in any cut, against what they were made from.
 //! - [`search`]: what programs that search for inputs that break an invariant have in common.
@@ -23,6 +25,8 @@ pub mod fast_paths;
 pub mod forms;
 pub mod http2_client;
 pub mod http3;
+pub mod pg_calls;
+pub mod pg_messages;
 pub mod postgres;
 pub mod redis;
 pub mod replay;

@@ -1,14 +1,14 @@
 //! What a coroutine awaits: one statement and what becomes of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use citius_base::awaitable::Poll;
 use citius_base::client_metrics::{Operation, error_word};
 use citius_base::progress::{Progress, Sleeper, Stage, Underway};
 use citius_base::serial::Signal;
 use citius_base::waiter::Waiter;
-use citius_pg::Parameters;
+use citius_pg::{Parameters, Scope, Standing};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -19,8 +19,7 @@ use super::connection::PgConnection;
 use super::errors::error_of;
 use super::native::{PgTable, Table};
 use super::pool::PgPool;
-use super::portal::Portal;
-use super::rows::Shape;
+use super::rows::{Portal, Shape};
 
 /// What is executed.
 pub(crate) enum Work {
@@ -49,6 +48,14 @@ impl Work {
             | Self::Each(sql, _)
             | Self::Open(_, sql, _) => Some(sql),
             Self::Script(_) | Self::Resume(_) | Self::Copy(..) => None,
+        }
+    }
+
+    /// The text of what is executed; a portion after the first has none.
+    pub(crate) fn text(&self) -> Option<&Py<PyString>> {
+        match self {
+            Self::Script(sql) | Self::Copy(sql, _) => Some(sql),
+            _ => self.statement(),
         }
     }
 
@@ -86,16 +93,13 @@ pub(crate) struct PgCall {
     block: Option<Py<PgBlock>>,
     pub(crate) work: Work,
     pub(crate) shape: Shape,
-    is_lookup: bool,
-    /// Sessions that have ended while its statement was prepared there.
-    losses: AtomicU8,
-    /// It has been sent, and what the server said of it was of a plan or of types that are gone.
-    was_stale: AtomicBool,
+    pub(crate) standing: Standing,
     progress: Progress,
 }
 
-/// So many sessions may end over the preparation of one statement.
-const LOSSES_MAX: u8 = 3;
+/// A call as its session has it: the trait of `citius-pg` is implemented for it in `session.rs`.
+#[repr(transparent)]
+pub(crate) struct SessionCall(pub(crate) Py<PgCall>);
 
 impl PgCall {
     pub(crate) fn new(
@@ -105,25 +109,19 @@ impl PgCall {
         work: Work,
         shape: Shape,
     ) -> PyResult<Py<Self>> {
-        let (session, block) = match owner {
-            None => (None, None),
-            Some(Owner::Session(session)) => (Some(session), None),
-            Some(Owner::Block(block)) => (Some(block.get().session.clone_ref(py)), Some(block)),
+        let (session, block, scope) = match owner {
+            None => (None, None, Scope::Pool),
+            // A portal is one of a block.
+            Some(Owner::Session(session)) if matches!(work, Work::Open(..)) => {
+                (Some(session), None, Scope::Block)
+            }
+            Some(Owner::Session(session)) => (Some(session), None, Scope::Session),
+            Some(Owner::Block(block)) => {
+                let session = block.get().session.clone_ref(py);
+                (Some(session), Some(block), Scope::Block)
+            }
         };
-        Py::new(
-            py,
-            Self {
-                pool,
-                session,
-                block,
-                work,
-                shape,
-                is_lookup: false,
-                losses: AtomicU8::new(0),
-                was_stale: AtomicBool::new(false),
-                progress: Progress::default(),
-            },
-        )
+        Self::make(py, pool, (session, block, scope), work, shape)
     }
 
     /// One that finds out what the types of statements before it are: it is sent before them.
@@ -134,49 +132,32 @@ impl PgCall {
         work: Work,
         shape: Shape,
     ) -> PyResult<Py<Self>> {
-        Py::new(
-            py,
-            Self {
-                pool,
-                session: Some(session),
-                block: None,
-                work,
-                shape,
-                is_lookup: true,
-                losses: AtomicU8::new(0),
-                was_stale: AtomicBool::new(false),
-                progress: Progress::default(),
-            },
-        )
+        let owner = (Some(session), None, Scope::Lookup);
+        Self::make(py, pool, owner, work, shape)
     }
 
-    pub(crate) fn is_lookup(&self) -> bool {
-        self.is_lookup
-    }
-
-    /// One more session has ended over its preparation: whether that was the last one.
-    pub(crate) fn has_lost_enough(&self) -> bool {
-        self.losses.fetch_add(1, Ordering::Relaxed) + 1 >= LOSSES_MAX
+    fn make(
+        py: Python<'_>,
+        pool: Py<PgPool>,
+        (session, block, scope): (Option<Py<PgConnection>>, Option<Py<PgBlock>>, Scope),
+        work: Work,
+        shape: Shape,
+    ) -> PyResult<Py<Self>> {
+        let call = Self {
+            pool,
+            session,
+            block,
+            standing: Standing::new(scope, shape.reads_names()),
+            work,
+            shape,
+            progress: Progress::default(),
+        };
+        Py::new(py, call)
     }
 
     /// No code waits for it.
     pub(crate) fn is_over(&self) -> bool {
         self.progress.is_over()
-    }
-
-    /// Whether a block of the pool's has made it, which begins and ends its transaction itself.
-    pub(crate) fn is_of_block(&self) -> bool {
-        self.block.is_some() || matches!(self.work, Work::Open(..))
-    }
-
-    /// Notes that it was sent by a plan or by types that are gone; whether that was noted before.
-    pub(crate) fn was_stale_before(&self) -> bool {
-        self.was_stale.swap(true, Ordering::Relaxed)
-    }
-
-    /// Whether it may go to any session of the pool.
-    pub(crate) fn is_free(&self) -> bool {
-        self.session.is_none()
     }
 
     /// Keeps the result and returns what is to be woken.
@@ -228,7 +209,7 @@ impl PgCall {
             return Err(error_of(py, "block_over", ()));
         }
         if let Some(metrics) = this.pool.get().metrics()
-            && !this.is_lookup
+            && this.standing.scope() != Scope::Lookup
             && this.work.is_counted(py)
         {
             this.progress.set_operation(Box::new(metrics.begin(py)));

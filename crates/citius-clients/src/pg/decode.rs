@@ -4,6 +4,7 @@ use citius_pg::{
     Array, Composite, Definition, Fault, Kind, NESTING_MAX, Piece, Range, TextArray, Value,
     civil_of_days,
 };
+use citius_reactor::coarse_ms;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::intern;
@@ -103,7 +104,7 @@ impl Reader<'_, '_> {
     fn list(self, array: &Array<'_>) -> PyResult<Py<PyAny>> {
         let py = self.py;
         let (element, mut items) = (array.element, Vec::new());
-        let kind = self.table.types.kind_of(element);
+        let kind = self.table.types().kind_of(element);
         for bytes in array.elements() {
             let bytes = bytes.map_err(|fault| protocol_error(py, &fault))?;
             items.push(self.inner(element, kind, bytes)?);
@@ -130,7 +131,7 @@ impl Reader<'_, '_> {
             keywords.set_item(intern!(self.py, "is_empty"), true)?;
             return Ok(class.call((), Some(&keywords))?.unbind());
         }
-        let kind = self.table.types.kind_of(range.bound);
+        let kind = self.table.types().kind_of(range.bound);
         let bounds = match (range.has_lower, range.has_upper) {
             (true, false) => intern!(self.py, "[)"),
             (true, true) => intern!(self.py, "[]"),
@@ -147,10 +148,10 @@ impl Reader<'_, '_> {
         let mut fields = Vec::with_capacity(composite.len());
         for field in composite.fields() {
             let (type_oid, bytes) = field.map_err(|fault| protocol_error(self.py, &fault))?;
-            let kind = self.table.types.kind_of(type_oid);
+            let kind = self.table.types().kind_of(type_oid);
             if !kind.is_binary() && bytes.is_some() {
                 // A type that came with a change of the composite one is looked up with it.
-                self.table.set_stale_if_old();
+                self.table.set_stale_if_old(coarse_ms());
                 return Err(PyValueError::new_err(format!(
                     "a row has a field of the type {type_oid}, which is not known or comes as text only: cast it to text"
                 )));
@@ -163,7 +164,7 @@ impl Reader<'_, '_> {
     /// Lists of elements that come as text.
     fn text_list(self, type_oid: u32, array: &TextArray<'_>) -> PyResult<Py<PyAny>> {
         let py = self.py;
-        let codec = match self.table.types.definition(type_oid) {
+        let codec = match self.table.types().definition(type_oid) {
             Some(Definition::Array { element, .. }) => self.table.codec(element),
             _ => None,
         };

@@ -124,7 +124,7 @@ fn push_plain(
     table: &TypeTable,
     parameters: &mut Parameters,
 ) -> PyResult<()> {
-    let kind = table.types.kind_of(oid);
+    let kind = table.types().kind_of(oid);
     match kind {
         Kind::Int2 => parameters.push_binary(&integer::<i16>(argument)?.to_be_bytes()),
         Kind::Int4 => parameters.push_binary(&integer::<i32>(argument)?.to_be_bytes()),
@@ -152,7 +152,7 @@ fn push_plain(
 fn label(argument: &Bound<'_, PyAny>, oid: u32, table: &TypeTable) -> PyResult<String> {
     static ENUM: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = argument.py();
-    if table.types.definition(oid) == Some(Definition::Enum)
+    if table.types().definition(oid) == Some(Definition::Enum)
         && argument.is_instance(ENUM.import(py, "enum", "Enum")?)?
         && let Ok(value) = argument.getattr(intern!(py, "value"))?.cast::<PyString>()
     {
@@ -234,16 +234,16 @@ fn inner_text(argument: &Bound<'_, PyAny>, oid: u32, table: &TypeTable) -> PyRes
 
 /// The text format of a value.
 fn text(argument: &Bound<'_, PyAny>, oid: u32, table: &TypeTable) -> PyResult<String> {
-    let kind = table.types.kind_of(oid);
-    if kind.is_scalar() && table.types.is_built_in_scalar(oid) {
+    let kind = table.types().kind_of(oid);
+    if kind.is_scalar() && table.types().is_built_in_scalar(oid) {
         return scalar_text(argument, kind);
     }
-    match table.types.base_of(oid) {
+    match table.types().base_of(oid) {
         INET | CIDR => return address_text(argument),
         MONEY => return money_text(argument),
         _ => {}
     }
-    match table.types.definition(oid) {
+    match table.types().definition(oid) {
         // Text is taken for the text format of any of them.
         Some(definition) if !argument.is_instance_of::<PyString>() => match definition {
             Definition::Array { element, delimiter } => {
@@ -487,11 +487,11 @@ impl Elements<'_> {
             .codec(self.element)
             .is_some_and(|codec| codec.encode.is_some())
             || matches!(
-                self.table.types.kind_of(self.element),
+                self.table.types().kind_of(self.element),
                 Kind::Json | Kind::Jsonb | Kind::Multirange(_) | Kind::Composite(_)
             )
             || matches!(
-                self.table.types.definition(self.element),
+                self.table.types().definition(self.element),
                 Some(Definition::Composite(_))
             )
     }

@@ -14,9 +14,10 @@ mod errors;
 mod left;
 pub(crate) mod native;
 pub(crate) mod pool;
-mod portal;
 mod portions;
 mod rows;
+mod session;
+mod turns;
 mod types;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

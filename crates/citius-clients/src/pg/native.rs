@@ -28,7 +28,7 @@ impl Table {
     /// # Errors
     /// It has more or fewer values than columns, or is cut off.
     pub(crate) fn push(&mut self, statement: &Statement, row: Row<'_>) -> Result<(), Fault> {
-        let columns = &statement.description.columns;
+        let columns = &statement.description().columns;
         if row.len() != columns.len() {
             return Err(Fault::Protocol(
                 "a row with more or fewer values than columns",
@@ -47,7 +47,7 @@ impl Table {
     pub(crate) fn finish(&mut self, statement: Option<&Statement>, count: u64) {
         self.count = count;
         if let Some(statement) = statement {
-            let columns = statement.description.columns.iter();
+            let columns = statement.description().columns.iter();
             self.columns = columns.map(|column| column.name.clone()).collect();
         }
     }

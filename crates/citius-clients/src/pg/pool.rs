@@ -11,7 +11,7 @@ use citius_base::process::Process;
 use citius_base::support::Function;
 use citius_base::sync::lock;
 use citius_observe::ClientCounter;
-use citius_pg::{Change, PARAMETERS_MAX, Parameters, change_of};
+use citius_pg::{PARAMETERS_MAX, Parameters, PoolState, StatementId};
 use citius_reactor::coarse_ms;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -38,21 +38,14 @@ pub(crate) struct PgPool {
     /// Text of a statement to its number; emptied at [`TEXTS_MAX`] and [`TEXTS_BYTES_MAX`].
     statements: Py<PyDict>,
     texts_bytes: AtomicUsize,
-    /// The number of the next text that is new, above its [`Change`]; no number is given twice.
+    /// The number of the next text that is new; none is given twice.
     next_statement: AtomicU32,
-    /// How often it was seen that plans or types are not what they were: statements of before are prepared anew.
-    schema: AtomicU32,
     /// Told what happens: `(kind, value)`.
     listener: Py<PyAny>,
     queue_max: usize,
     depth: usize,
-    /// What names of statements begin with: no other pool's do. Behind a pooler two pools can come to the same server
-    /// process, where a name must not mean another's statement.
-    pub(crate) prefix: String,
-    /// Statements have no names, because they get lost; see `lose_names`.
-    is_nameless: AtomicBool,
-    /// Sessions are reset behind each statement.
-    pub(crate) resets: bool,
+    /// What its sessions have in common.
+    state: PoolState,
     sharing: Mutex<Sharing>,
     is_pumping: AtomicBool,
     /// Without it nothing is measured.
@@ -87,21 +80,12 @@ const TEXTS_MAX: usize = 10_000;
 /// Bytes of those texts.
 const TEXTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What a number says of its statement beside which one it is.
-const CHANGE_BITS: u32 = 4;
-
-/// What the statement of a number changes of a session.
-#[inline]
-pub(crate) fn change_of_id(id: u32) -> Change {
-    Change::ALL[(id & ((1 << CHANGE_BITS) - 1)) as usize]
-}
-
 impl PgPool {
     /// The number of a statement.
-    pub(crate) fn statement_id(&self, sql: &Bound<'_, PyString>) -> PyResult<u32> {
+    pub(crate) fn statement_id(&self, sql: &Bound<'_, PyString>) -> PyResult<StatementId> {
         let statements = self.statements.bind(sql.py());
         if let Some(id) = statements.get_item(sql)? {
-            return id.extract();
+            return Ok(StatementId::of_bits(id.extract()?));
         }
         self.new_statement(statements, sql)
     }
@@ -111,7 +95,7 @@ impl PgPool {
         &self,
         statements: &Bound<'_, PyDict>,
         sql: &Bound<'_, PyString>,
-    ) -> PyResult<u32> {
+    ) -> PyResult<StatementId> {
         let text = sql.to_str()?;
         let bytes = self.texts_bytes.fetch_add(text.len(), Ordering::Relaxed);
         if statements.len() >= TEXTS_MAX || bytes + text.len() > TEXTS_BYTES_MAX {
@@ -119,24 +103,15 @@ impl PgPool {
             self.texts_bytes.store(text.len(), Ordering::Relaxed);
         }
         let number = self.next_statement.fetch_add(1, Ordering::Relaxed);
-        let id = number << CHANGE_BITS | change_of(text) as u32;
-        statements.set_item(sql, id)?;
+        let id = StatementId::new(number, text);
+        statements.set_item(sql, id.bits())?;
         Ok(id)
     }
 
-    /// The number of changes of the schema that were seen.
+    /// What its sessions have in common.
     #[inline]
-    pub(crate) fn schema(&self) -> u32 {
-        self.schema.load(Ordering::Relaxed)
-    }
-
-    /// Has all sessions prepare their statements anew: the server has changed plans or types under one of them.
-    pub(crate) fn change_schema(&self, seen: u32) {
-        // Statements of before that are under way on other sessions say the same.
-        let next = seen.wrapping_add(1);
-        let _ = self
-            .schema
-            .compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed);
+    pub(crate) fn state(&self) -> &PoolState {
+        &self.state
     }
 
     /// Whether this is the thread of the pool's event loop, in its process.
@@ -159,11 +134,6 @@ impl PgPool {
         PgCall::new(slf.py(), slf.clone().unbind(), None, work, Shape::Native)
     }
 
-    /// Whether statements are sent with their text each time.
-    pub(crate) fn is_nameless(&self) -> bool {
-        self.is_nameless.load(Ordering::Relaxed)
-    }
-
     /// What is known of types now.
     pub(crate) fn types(&self) -> Arc<TypeTable> {
         self.types.get().table()
@@ -175,12 +145,9 @@ impl PgPool {
         self.metrics.as_ref().map(Py::get)
     }
 
-    /// Names of statements are not known where they should be, or known where they should not: something between here and
-    /// the server changes the server process from one transaction to the next.
-    pub(crate) fn lose_names(&self, py: Python<'_>) {
-        if !self.is_nameless.swap(true, Ordering::Relaxed) {
-            self.tell(py, "nameless");
-        }
+    /// Statements have no names from now on, because they get lost.
+    pub(crate) fn tell_nameless(&self, py: Python<'_>) {
+        self.tell(py, "nameless");
     }
 
     /// The session for the next call: one that has something to send already, so that it leaves in the same write; else
@@ -395,13 +362,10 @@ impl PgPool {
             statements: PyDict::new(py).unbind(),
             texts_bytes: AtomicUsize::new(0),
             next_statement: AtomicU32::new(0),
-            schema: AtomicU32::new(0),
             listener,
             queue_max,
             depth,
-            prefix: prefix(),
-            is_nameless: AtomicBool::new(!has_names),
-            resets,
+            state: PoolState::new(prefix(), has_names, resets),
             sharing: Mutex::default(),
             is_pumping: AtomicBool::new(false),
             metrics,

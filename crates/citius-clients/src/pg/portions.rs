@@ -9,8 +9,7 @@ use pyo3::types::PyTuple;
 use super::call::{Owner, PgCall, Work};
 use super::connection::PgConnection;
 use super::pool::{PgPool, rendered};
-use super::portal::Portal;
-use super::rows::{RowType, Shape};
+use super::rows::{Portal, RowType, Shape};
 
 /// A portal of a session in a transaction.
 #[pyclass(frozen, module = "citius._core")]
@@ -65,7 +64,7 @@ impl PgPortal {
 
     /// Closes the portal, with the next request of the session.
     fn close(&self) {
-        self.session.get().close_portal(&self.portal.name);
+        self.session.get().close_portal(self.portal.name());
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -1,11 +1,10 @@
 //! What a call makes of the rows that come.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use citius_base::sync::lock;
-use citius_pg::{Column, Description, Fault, Guard, JsonRows, Row, Types, footprint};
+use citius_pg::{Column, Description, Fault, JsonRows, Row};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -16,7 +15,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple, PyType};
 use super::decode::object;
 use super::errors::protocol_error;
 use super::native::{PgTable, Table};
-use super::types::TypeTable;
+use super::types::Codec;
 
 /// What is asked for.
 pub(crate) enum Shape {
@@ -32,6 +31,13 @@ pub(crate) enum Shape {
     JsonOne,
     /// A table for compiled code.
     Native,
+}
+
+impl Shape {
+    /// Whether values of composite types are read by the names of their fields.
+    pub(crate) fn reads_names(&self) -> bool {
+        matches!(self, Self::Json(_) | Self::JsonOne)
+    }
 }
 
 /// What a row becomes.
@@ -70,38 +76,14 @@ impl RowType {
     }
 }
 
-/// What a statement was prepared as.
-#[derive(Clone, Default)]
-pub(crate) struct Origin {
-    /// Empty for one that is sent with its text.
-    pub(crate) name: String,
-    pub(crate) text_bytes: usize,
-    /// Of [`PgPool::schema`](super::pool::PgPool::schema), before it was sent.
-    pub(crate) schema: u32,
-    /// Of [`Names::now`](citius_pg::Names::now), when it was sent.
-    pub(crate) names: u32,
-}
+/// A prepared statement of one session.
+pub(crate) type Statement = citius_pg::Statement<Codec, Made>;
 
-/// Which statement, and where its names are looked up: [`Path`](citius_pg::Path).
-pub(crate) type Key = (u32, u64);
+/// A portal of the server's.
+pub(crate) type Portal = citius_pg::Portal<Codec, Made>;
 
-/// A prepared statement of one session, with what is made of its description once.
-pub(crate) struct Statement {
-    pub(crate) name: String,
-    pub(crate) description: Description,
-    pub(crate) table: Arc<TypeTable>,
-    /// What it takes of the server's memory, about, and the number of changes of the schema that were seen when it was prepared.
-    pub(crate) footprint: usize,
-    pub(crate) schema: u32,
-    /// What [`Names`](citius_pg::Names) knows it by.
-    pub(crate) names: u32,
-    /// Whether it was executed since the session last made room.
-    pub(crate) is_used: AtomicBool,
-    /// Values of composite types are among its parameters or columns.
-    pub(crate) has_composites: bool,
-    /// What has an execution fail when composite types are not what they were: those of the parameters, and those of the
-    /// columns too.
-    guards: OnceLock<[Option<Guard>; 2]>,
+/// What is made of a statement's description once.
+pub(crate) struct Made {
     /// The description with values in the text format, for compiled code.
     as_text: OnceLock<Description>,
     keys: PyOnceLock<Vec<Py<PyString>>>,
@@ -114,6 +96,19 @@ pub(crate) struct Statement {
     construction: Mutex<Option<(Py<PyAny>, Arc<Construction>)>>,
 }
 
+impl Default for Made {
+    fn default() -> Self {
+        Self {
+            as_text: OnceLock::new(),
+            keys: PyOnceLock::new(),
+            columns: PyOnceLock::new(),
+            json: PyOnceLock::new(),
+            json_room: AtomicUsize::new(0),
+            construction: Mutex::default(),
+        }
+    }
+}
+
 /// A longer text grows as it is written, so that one long result takes no memory of later ones.
 const JSON_ROOM_MAX: usize = 64 * 1024;
 
@@ -124,191 +119,82 @@ enum Construction {
     Names,
 }
 
-impl Origin {
-    /// What a statement of such a description takes of the server's memory, and without one what it is taken to.
-    pub(crate) fn footprint(&self, description: Option<&Description>) -> usize {
-        footprint(
-            (!self.name.is_empty()).then_some(self.text_bytes),
-            description,
-        )
-    }
+/// The description by which compiled code has its rows.
+pub(crate) fn as_text(statement: &Statement) -> &Description {
+    let as_text = &statement.made().as_text;
+    as_text.get_or_init(|| statement.description().as_text())
 }
 
-impl Statement {
-    pub(crate) fn new(origin: Origin, mut description: Description, table: Arc<TypeTable>) -> Self {
-        description.resolve(&table.types);
-        let footprint = origin.footprint(Some(&description));
-        let Origin {
-            name,
-            schema,
-            names,
-            ..
-        } = origin;
-        let has_composites = has_composites(&description, &table.types);
-        Self {
-            name,
-            description,
-            table,
-            footprint,
-            schema,
-            names,
-            is_used: AtomicBool::new(true),
-            has_composites,
-            guards: OnceLock::new(),
-            as_text: OnceLock::new(),
-            keys: PyOnceLock::new(),
-            columns: PyOnceLock::new(),
-            json: PyOnceLock::new(),
-            json_room: AtomicUsize::new(0),
-            construction: Mutex::default(),
+fn keys<'a>(py: Python<'_>, statement: &'a Statement) -> &'a [Py<PyString>] {
+    statement.made().keys.get_or_init(py, || {
+        let columns = statement.description().columns.iter();
+        columns
+            .map(|column| PyString::intern(py, &column.name).unbind())
+            .collect()
+    })
+}
+
+/// One tuple of seven for each column, of which only the name and the type are known; `None` without columns.
+fn columns(py: Python<'_>, statement: &Statement) -> PyResult<Py<PyAny>> {
+    let made = statement.made().columns.get_or_try_init(py, || {
+        let columns = &statement.description().columns;
+        if columns.is_empty() {
+            return Ok::<_, PyErr>(py.None());
         }
-    }
-
-    /// What it is if a statement without a name returns other columns than it was described with; `None` if they cannot be
-    /// read.
-    #[cold]
-    pub(crate) fn with_columns(
-        &self,
-        columns: &Description,
-        table: Arc<TypeTable>,
-    ) -> Option<Self> {
-        let description = self.description.with_columns(columns, &table.types)?;
-        let origin = Origin {
-            name: self.name.clone(),
-            text_bytes: 0,
-            schema: self.schema,
-            names: self.names,
-        };
-        let found = Self::new(origin, description, table);
-        // Guards have looked at those composite types alone that were there before.
-        let is_guarded = found
-            .composites_of_columns()
-            .is_subset(&self.composites_of_columns());
-        is_guarded.then_some(found)
-    }
-
-    /// The description by which compiled code has its rows.
-    pub(crate) fn as_text(&self) -> &Description {
-        self.as_text.get_or_init(|| self.description.as_text())
-    }
-
-    /// What goes with an execution of it whose result has this shape. Parameters are written by the names of fields; values
-    /// are read by them as JSON and by codecs.
-    #[cold]
-    pub(crate) fn guard(&self, shape: &Shape) -> Option<&Guard> {
-        let types = &self.table.types;
-        let guards = self.guards.get_or_init(|| {
-            let mut composites = BTreeSet::new();
-            for &type_oid in &self.description.parameters {
-                types.add_composites_in(type_oid, &mut composites);
-            }
-            let guard = |of: &BTreeSet<u32>| (!of.is_empty()).then(|| Guard::new(of, types));
-            let of_parameters = guard(&composites);
-            for column in &self.description.columns {
-                types.add_composites_in(column.type_oid, &mut composites);
-            }
-            [of_parameters, guard(&composites)]
-        });
-        let is_json = matches!(shape, Shape::Json(_) | Shape::JsonOne);
-        let is_named = is_json || self.table.has_codec_of(&self.composites_of_columns());
-        guards[usize::from(is_named)].as_ref()
-    }
-
-    fn composites_of_columns(&self) -> BTreeSet<u32> {
-        let mut composites = BTreeSet::new();
-        for column in &self.description.columns {
-            let types = &self.table.types;
-            types.add_composites_in(column.type_oid, &mut composites);
-        }
-        composites
-    }
-
-    fn keys(&self, py: Python<'_>) -> &[Py<PyString>] {
-        self.keys.get_or_init(py, || {
-            let columns = self.description.columns.iter();
-            columns
-                .map(|column| PyString::intern(py, &column.name).unbind())
-                .collect()
-        })
-    }
-
-    /// One tuple of seven for each column, of which only the name and the type are known; `None` without columns.
-    fn columns(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let made = self.columns.get_or_try_init(py, || {
-            let columns = &self.description.columns;
-            if columns.is_empty() {
-                return Ok::<_, PyErr>(py.None());
-            }
-            let described = columns.iter().zip(self.keys(py)).map(|(column, key)| {
+        let described = columns
+            .iter()
+            .zip(keys(py, statement))
+            .map(|(column, key)| {
                 let none = || py.None();
                 let key = key.clone_ref(py);
                 let oid = column.type_oid;
                 (key, oid, none(), none(), none(), none(), none()).into_py_any(py)
             });
-            let described = described.collect::<PyResult<Vec<_>>>()?;
-            Ok(PyTuple::new(py, described)?.into_any().unbind())
-        })?;
-        Ok(made.clone_ref(py))
-    }
-
-    fn json(&self, py: Python<'_>) -> &JsonRows {
-        self.json
-            .get_or_init(py, || JsonRows::new(&self.description, &self.table.types))
-    }
-
-    fn construction(&self, class: &Bound<'_, PyAny>) -> PyResult<Arc<Construction>> {
-        let py = class.py();
-        if let Some((known, construction)) = &*lock(&self.construction)
-            && known.is(class)
-        {
-            return Ok(Arc::clone(construction));
-        }
-        let made = Arc::new(self.find_construction(class)?);
-        let entry = (class.clone().unbind(), Arc::clone(&made));
-        let replaced = lock(&self.construction).replace(entry);
-        drop(replaced);
-        let _ = py;
-        Ok(made)
-    }
-
-    fn find_construction(&self, class: &Bound<'_, PyAny>) -> PyResult<Construction> {
-        let py = class.py();
-        let mut fields: Vec<String> = Vec::new();
-        if let Some(names) = class.getattr_opt(intern!(py, "__match_args__"))? {
-            fields = names.extract().unwrap_or_default();
-        }
-        let place = |field: &String| {
-            self.description
-                .columns
-                .iter()
-                .position(|c| c.name == *field)
-        };
-        let places: Vec<usize> = fields.iter().map_while(place).collect();
-        // Positional arguments are the first fields, so all columns must be among those.
-        Ok(if places.len() == self.description.columns.len() {
-            Construction::Positions(places)
-        } else {
-            Construction::Names
-        })
-    }
+        let described = described.collect::<PyResult<Vec<_>>>()?;
+        Ok(PyTuple::new(py, described)?.into_any().unbind())
+    })?;
+    Ok(made.clone_ref(py))
 }
 
-/// Whether a statement depends on what composite types are. A row without a type can have values of some.
-fn has_composites(description: &Description, types: &Types) -> bool {
-    let columns = description.columns.iter().map(|column| column.type_oid);
-    let mut composites = BTreeSet::new();
-    for type_oid in description.parameters.iter().copied().chain(columns) {
-        if matches!(type_oid, RECORD | RECORDS) {
-            return true;
-        }
-        types.add_composites_in(type_oid, &mut composites);
-    }
-    !composites.is_empty()
+fn json<'a>(py: Python<'_>, statement: &'a Statement) -> &'a JsonRows {
+    let json = &statement.made().json;
+    json.get_or_init(py, || {
+        JsonRows::new(statement.description(), statement.table().types())
+    })
 }
 
-/// `record` and `record[]`.
-const RECORD: u32 = 2249;
-const RECORDS: u32 = 2287;
+fn construction(statement: &Statement, class: &Bound<'_, PyAny>) -> PyResult<Arc<Construction>> {
+    let kept = &statement.made().construction;
+    if let Some((known, construction)) = &*lock(kept)
+        && known.is(class)
+    {
+        return Ok(Arc::clone(construction));
+    }
+    let made = Arc::new(find_construction(statement.description(), class)?);
+    let entry = (class.clone().unbind(), Arc::clone(&made));
+    let replaced = lock(kept).replace(entry);
+    drop(replaced);
+    Ok(made)
+}
+
+fn find_construction(
+    description: &Description,
+    class: &Bound<'_, PyAny>,
+) -> PyResult<Construction> {
+    let py = class.py();
+    let mut fields: Vec<String> = Vec::new();
+    if let Some(names) = class.getattr_opt(intern!(py, "__match_args__"))? {
+        fields = names.extract().unwrap_or_default();
+    }
+    let place = |field: &String| description.columns.iter().position(|c| c.name == *field);
+    let places: Vec<usize> = fields.iter().map_while(place).collect();
+    // Positional arguments are the first fields, so all columns must be among those.
+    Ok(if places.len() == description.columns.len() {
+        Construction::Positions(places)
+    } else {
+        Construction::Names
+    })
+}
 
 /// What has come of the result of one call.
 pub(crate) enum Rows {
@@ -370,7 +256,7 @@ impl Rows {
             Self::One(kind, one @ None) => *one = Some(row_object(py, statement, kind, row)?),
             Self::Value(one @ None) => {
                 let (Some(column), Some(value)) =
-                    (statement.description.columns.first(), row.values().next())
+                    (statement.description().columns.first(), row.values().next())
                 else {
                     return Ok(());
                 };
@@ -380,15 +266,15 @@ impl Rows {
                 if *count > 0 {
                     text.push(',');
                 } else {
-                    text.reserve(statement.json_room.load(Ordering::Relaxed));
+                    text.reserve(statement.made().json_room.load(Ordering::Relaxed));
                 }
                 *count += 1;
-                let pushed = statement.json(py).push(row, text);
+                let pushed = json(py, statement).push(row, text);
                 pushed.map_err(|fault| json_error(py, statement, &fault))?;
             }
             Self::JsonOne(one @ None) => {
                 let text = one.insert(String::new());
-                let pushed = statement.json(py).push(row, text);
+                let pushed = json(py, statement).push(row, text);
                 pushed.map_err(|fault| json_error(py, statement, &fault))?;
             }
             Self::Native(table) => table
@@ -410,7 +296,7 @@ impl Rows {
             Self::Many(_, rows) => Ok(PyList::new(py, rows)?.into_any().unbind()),
             Self::Described(rows) => {
                 let columns = match statement {
-                    Some(statement) => statement.columns(py)?,
+                    Some(statement) => columns(py, statement)?,
                     None => py.None(),
                 };
                 (columns, PyList::new(py, rows)?, count).into_py_any(py)
@@ -430,7 +316,7 @@ impl Rows {
                 }
                 if let Some(statement) = statement {
                     let room = text.len().min(JSON_ROOM_MAX);
-                    statement.json_room.store(room, Ordering::Relaxed);
+                    statement.made().json_room.store(room, Ordering::Relaxed);
                 }
                 Ok(PyBytes::new(py, text.as_bytes()).into_any().unbind())
             }
@@ -452,7 +338,7 @@ type RawValue<'a> = Result<Option<&'a [u8]>, Fault>;
 fn json_error(py: Python<'_>, statement: &Statement, fault: &Fault) -> PyErr {
     if let Fault::Value(text) = fault {
         // One of them is a composite type that has changed.
-        statement.table.set_stale();
+        statement.table().set_stale();
         return PyValueError::new_err(*text);
     }
     protocol_error(py, fault)
@@ -466,7 +352,7 @@ fn value_object(
     value: RawValue<'_>,
 ) -> PyResult<Py<PyAny>> {
     match value {
-        Ok(Some(bytes)) => object(py, &statement.table, column.type_oid, column.kind, bytes),
+        Ok(Some(bytes)) => object(py, statement.table(), column.type_oid, column.kind, bytes),
         Ok(None) => Ok(py.None()),
         Err(fault) => Err(protocol_error(py, &fault)),
     }
@@ -478,7 +364,7 @@ fn row_object(
     kind: &RowType,
     row: Row<'_>,
 ) -> PyResult<Py<PyAny>> {
-    let columns = &statement.description.columns;
+    let columns = &statement.description().columns;
     if row.len() != columns.len() {
         let fault = Fault::Protocol("a row with more or fewer values than columns");
         return Err(protocol_error(py, &fault));
@@ -492,7 +378,7 @@ fn row_object(
         RowType::Dict => Ok(dict(py, statement, values)?.into_any().unbind()),
         RowType::Class(class) => {
             let class = class.bind(py);
-            match &*statement.construction(class)? {
+            match &*construction(statement, class)? {
                 Construction::Positions(places) => {
                     let ordered = places.iter().map(|&place| values[place].clone_ref(py));
                     let arguments = PyTuple::new(py, ordered.collect::<Vec<_>>())?;
@@ -512,7 +398,7 @@ fn dict<'py>(
     values: Vec<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for (key, value) in statement.keys(py).iter().zip(values) {
+    for (key, value) in keys(py, statement).iter().zip(values) {
         dict.set_item(key, value)?;
     }
     Ok(dict)

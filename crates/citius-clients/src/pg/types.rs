@@ -1,48 +1,16 @@
-//! The types of one database, as statements have come across them, and the codecs that an application has for some.
-//!
-//! What is known only grows, and statements keep the table that they were described with. A composite type that has been
-//! changed makes its table stale: statements are prepared anew then, with a table in which no composite type is known.
+//! The types of one database as Python sets them, and the codecs that an application has for some. What a table is,
+//! [`citius_pg::TypeTable`] says.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use citius_base::sync::lock;
-use citius_pg::{Definition, Types};
+use citius_pg::Definition;
+use citius_reactor::coarse_ms;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 /// What is known of types at one time.
-pub(crate) struct TypeTable {
-    pub(crate) types: Arc<Types>,
-    codecs: HashMap<u32, Arc<Codec>>,
-    is_stale: AtomicBool,
-    /// When all composite types were forgotten last.
-    forgotten_at: Instant,
-}
-
-/// A client whose values do not fit does not have types looked up more often than this.
-const LOOK_UP_EVERY: Duration = Duration::from_secs(1);
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "types are looked up by no reactor's turn"
-)]
-fn now() -> Instant {
-    Instant::now()
-}
-
-impl Default for TypeTable {
-    fn default() -> Self {
-        Self {
-            types: Arc::default(),
-            codecs: HashMap::new(),
-            is_stale: AtomicBool::new(false),
-            forgotten_at: now(),
-        }
-    }
-}
+pub(crate) type TypeTable = citius_pg::TypeTable<Codec>;
 
 /// How an application has values of a type converted.
 pub(crate) struct Codec {
@@ -52,57 +20,8 @@ pub(crate) struct Codec {
     pub(crate) encode: Option<Py<PyAny>>,
 }
 
-impl TypeTable {
-    /// The codec of a type, if it has one.
-    #[inline]
-    pub(crate) fn codec(&self, type_oid: u32) -> Option<&Codec> {
-        if self.codecs.is_empty() {
-            return None;
-        }
-        self.codecs.get(&type_oid).map(|codec| &**codec)
-    }
-
-    /// A type is not what it was.
-    pub(crate) fn set_stale(&self) {
-        self.is_stale.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether statements that were described with it are to be described anew.
-    #[inline]
-    pub(crate) fn is_stale(&self) -> bool {
-        self.is_stale.load(Ordering::Relaxed)
-    }
-
-    /// A value does not fit a type, which may have been changed: whether it is worth another look.
-    #[cold]
-    pub(crate) fn set_stale_if_old(&self) -> bool {
-        let is_old = self.is_stale() || self.forgotten_at.elapsed() >= LOOK_UP_EVERY;
-        if is_old {
-            self.set_stale();
-        }
-        is_old
-    }
-
-    /// Whether a composite type of these has a codec.
-    pub(crate) fn has_codec_of(&self, types: &BTreeSet<u32>) -> bool {
-        types
-            .iter()
-            .any(|type_oid| self.codecs.contains_key(type_oid))
-    }
-
-    fn copy(&self) -> Self {
-        Self {
-            types: Arc::clone(&self.types),
-            codecs: self.codecs.clone(),
-            forgotten_at: self.forgotten_at,
-            is_stale: AtomicBool::new(false),
-        }
-    }
-}
-
 /// The types of one database.
 #[pyclass(frozen, module = "citius._core")]
-#[derive(Default)]
 pub(crate) struct PgTypes {
     table: Mutex<Arc<TypeTable>>,
 }
@@ -115,10 +34,7 @@ impl PgTypes {
     /// What is known now.
     pub(crate) fn table(&self) -> Arc<TypeTable> {
         let mut table = lock(&self.table);
-        if table.is_stale() {
-            let mut fresh = table.copy();
-            Arc::make_mut(&mut fresh.types).forget_composites();
-            fresh.forgotten_at = now();
+        if let Some(fresh) = table.refreshed(coarse_ms()) {
             *table = Arc::new(fresh);
         }
         Arc::clone(&table)
@@ -136,18 +52,19 @@ impl PgTypes {
 impl PgTypes {
     #[new]
     fn new() -> Self {
-        Self::default()
+        Self {
+            table: Mutex::new(Arc::new(TypeTable::new(coarse_ms()))),
+        }
     }
 
     /// Learns what types are; those that were asked for and are not among them are text.
     fn learn(&self, asked: Vec<u32>, described: Vec<Described>) {
         self.change(|table| {
-            let types = Arc::make_mut(&mut table.types);
             for type_oid in asked {
-                types.insert(type_oid, Definition::Text);
+                table.define(type_oid, Definition::Text);
             }
             for one in described {
-                types.insert(one.0, definition(one));
+                table.define(one.0, definition(one));
             }
         });
     }
@@ -166,18 +83,13 @@ impl PgTypes {
         as_text: bool,
     ) {
         self.change(|table| {
-            table
-                .codecs
-                .insert(type_oid, Arc::new(Codec { decode, encode }));
-            if as_text {
-                Arc::make_mut(&mut table.types).read_as_text(type_oid);
-            }
+            table.set_codec(type_oid, Codec { decode, encode }, as_text);
         });
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         if let Ok(table) = self.table.try_lock() {
-            for codec in table.codecs.values() {
+            for codec in table.codecs() {
                 visit.call(&codec.decode)?;
                 visit.call(&codec.encode)?;
             }

@@ -11,7 +11,7 @@ use crate::change::{Change, change_of, first_word};
 
 /// Where a session looks names up.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Path {
+pub(super) struct Path {
     now: u64,
     /// What it is when the transaction is rolled back, and when it is committed.
     rolled_back: u64,
@@ -21,13 +21,13 @@ pub struct Path {
 impl Path {
     /// The number of where it looks them up now.
     #[inline]
-    pub fn number(self) -> u64 {
+    pub(super) fn number(self) -> u64 {
         self.now
     }
 
     /// A statement is sent that changes it; `None`: with parameters that cannot be told apart.
     #[cold]
-    pub fn set(
+    pub(super) fn set(
         &mut self,
         change: Change,
         id: u32,
@@ -49,7 +49,7 @@ impl Path {
 
     /// A statement or script is sent that may end a transaction or a savepoint.
     #[inline]
-    pub fn follow(&mut self, sql: &str) {
+    pub(super) fn follow(&mut self, sql: &str) {
         if (self.now | self.rolled_back | self.committed) != 0 {
             self.end(sql);
         }
