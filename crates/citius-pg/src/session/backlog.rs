@@ -56,6 +56,9 @@ impl<C: Call> Session<C> {
 
     fn send_backlog(&mut self, host: C::Host<'_>, is_held: bool, ended: &mut Ended<C>) {
         if !self.is_copying {
+            for name in self.forgotten.drain(..) {
+                self.protocol.forget(&name);
+            }
             for portal in self.closing.drain(..) {
                 self.protocol.close_portal(&portal);
             }

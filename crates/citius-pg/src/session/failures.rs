@@ -94,7 +94,7 @@ impl<C: Call> Session<C> {
             heard.are_names_lost |= host.pool().lose_names();
         }
         // It may be there: Parse can have succeeded and Describe failed. Closing what is not is no error.
-        self.protocol.forget(&origin.name);
+        self.forget_name(&origin.name);
         // A cancel request that was for the call before it: those that may be prepared anew are.
         let is_stray = is_known || error.code == CANCELED && heard.is_cancelling;
         for call in core::mem::take(&mut self.backlog) {

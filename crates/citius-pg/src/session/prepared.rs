@@ -109,29 +109,40 @@ impl<C: Call> Session<C> {
         self.forget_if(|_| true);
     }
 
+    /// Has the server forget a name. The data of a COPY is not interrupted for that: the server would refuse it.
+    pub(super) fn forget_name(&mut self, name: &str) {
+        if name.is_empty() {
+            return;
+        }
+        if self.is_copying {
+            self.forgotten.push(name.into());
+        } else {
+            self.protocol.forget(name);
+        }
+    }
+
     fn forget_if(&mut self, is_wanted: impl Fn(&StatementOf<C>) -> bool) {
-        let (protocol, server_bytes) = (&mut self.protocol, &mut self.server_bytes);
+        let (mut names, server_bytes) = (Vec::new(), &mut self.server_bytes);
         self.statements.retain(|_, prepared| match prepared {
             // A portal ends with its statement.
             Prepared::Ready(statement)
                 if Arc::strong_count(statement) == 1 && is_wanted(statement) =>
             {
-                if !statement.name.is_empty() {
-                    protocol.forget(&statement.name);
-                }
+                names.push(statement.name.clone());
                 *server_bytes = server_bytes.saturating_sub(statement.footprint);
                 false
             }
             Prepared::Ready(_) | Prepared::Untyped(_) | Prepared::Pending => true,
         });
+        for name in &names {
+            self.forget_name(name);
+        }
     }
 
     /// Has a statement prepared anew when it comes again.
     pub(super) fn forget_one(&mut self, key: Key) {
         if let Some(Prepared::Ready(statement)) = self.statements.remove(&key) {
-            if !statement.name.is_empty() {
-                self.protocol.forget(&statement.name);
-            }
+            self.forget_name(&statement.name);
             self.server_bytes = self.server_bytes.saturating_sub(statement.footprint);
         }
     }
@@ -157,20 +168,21 @@ impl<C: Call> Session<C> {
     /// It could not be found out what types are: statements that have waited for it fail, and are described again when they
     /// come again.
     pub fn fail_types(&mut self, host: C::Host<'_>, error: impl Fn() -> C::Error) -> Ended<C> {
-        let (protocol, server_bytes) = (&mut self.protocol, &mut self.server_bytes);
-        let mut failed = Vec::new();
+        let (mut names, mut failed) = (Vec::new(), Vec::new());
+        let server_bytes = &mut self.server_bytes;
         self.statements.retain(|key, prepared| match prepared {
             Prepared::Untyped(described) => {
                 let (origin, description) = &**described;
-                if !origin.name.is_empty() {
-                    protocol.forget(&origin.name);
-                }
+                names.push(origin.name.clone());
                 *server_bytes = server_bytes.saturating_sub(origin.footprint(Some(description)));
                 failed.push(key.0);
                 false
             }
             _ => true,
         });
+        for name in &names {
+            self.forget_name(name);
+        }
         let mut ended = Ended::<C>::new();
         for call in core::mem::take(&mut self.backlog) {
             let id = call.id(host).ok().flatten();

@@ -39,6 +39,8 @@ pub struct Session<C: Call> {
     pub(super) is_copying: bool,
     /// Portals to be closed with the next request.
     pub(super) closing: Vec<String>,
+    /// Names that the server is to forget behind the COPY that is under way.
+    pub(super) forgotten: Vec<String>,
     /// What `statements` take of the server's memory, about.
     pub(super) server_bytes: usize,
     pub(super) left: Left,
@@ -155,6 +157,7 @@ impl<C: Call> Session<C> {
             fatal: None,
             is_copying: false,
             closing: Vec::new(),
+            forgotten: Vec::new(),
             server_bytes: 0,
             left: Left::Nothing,
             is_resetting: false,

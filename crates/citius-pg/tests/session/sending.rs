@@ -230,6 +230,23 @@ fn data_is_sent_only_for_a_copy_and_nothing_behind_it_until_it_is_done() {
 }
 
 #[test]
+fn the_data_of_a_copy_is_not_interrupted_by_names_that_are_forgotten() {
+    // PostgreSQL refuses any other message between those of the data (protocol-flow, "COPY Operations").
+    let mut client = client_of(ONE);
+    let stale = FakeCall::scoped(Scope::Session, ONE, &[1.into()]);
+    client.add(&stale);
+    client.add(&FakeCall::copy("COPY t FROM STDIN"));
+    client.sent();
+    client.hear(&failed("0A000", "cached plan must not change result type"));
+    client.hear(&message(b'G', &[0, 0, 0]));
+    client.session.forget_statements();
+    client.session.end_copy(None);
+    assert_eq!(client.sent(), ["CopyDone"]);
+    client.hear(&done("COPY 0"));
+    assert_eq!(client.sent(), ["Close Ss0"]);
+}
+
+#[test]
 fn data_of_a_copy_is_handed_on() {
     let mut client = client();
     let copy = FakeCall::copy("COPY t TO STDOUT");
