@@ -331,7 +331,7 @@ answer: build ## measure what docs/must-you-leave-python.md says again, and writ
 fuzz-requests: ## random requests to typed handlers: no 5xx, no traceback: make fuzz-requests REQUESTS=1000000 SEED=7
 	$(BIN)/python scripts/fuzz_requests.py --requests $(or $(REQUESTS),100000) --seed $(or $(SEED),1)
 
-fuzz: ## campaigns of mutated vectors, responses, HTTP/2, HTTP/3, forms, and of what PostgreSQL and Redis send, against the parsers: make fuzz SECONDS=3600
+fuzz: ## campaigns of mutated vectors, responses, HTTP/2, HTTP/3, forms, of what PostgreSQL and Redis send, against the parsers, and of calls on PostgreSQL's sessions: make fuzz SECONDS=3600
 	@scripts/need cargo
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1 -- --seconds $(SECONDS)
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1-client -- --seconds $(SECONDS)
@@ -339,6 +339,7 @@ fuzz: ## campaigns of mutated vectors, responses, HTTP/2, HTTP/3, forms, and of 
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h3 -- --seconds $(SECONDS)
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-forms -- --seconds $(SECONDS)
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-pg -- --seconds $(SECONDS)
+	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-pg-session -- --seconds $(SECONDS)
 	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-redis -- --seconds $(SECONDS)
 
 docs: $(MADE)/extension ## write docs/reference/ from the code

@@ -13,6 +13,8 @@
 //! - [`http3`]: scripts of what a client of HTTP/3 does on its streams, in any cut.
 //! - [`pg_calls`]: calls of a session of PostgreSQL without Python, and a client of them.
 //! - [`pg_messages`]: messages of PostgreSQL as a server writes and reads them.
+//! - [`pg_server`]: a model of a server of PostgreSQL.
+//! - [`pg_session`]: calls on a session of PostgreSQL and what becomes of them, with such a server.
 //! - [`postgres`]: a server of PostgreSQL that sends anything, in any cut.
 //! - [`redis`]: replies of Redis in any cut, against what they were made from.
 //! - [`search`]: what programs that search for inputs that break an invariant have in common.
@@ -27,6 +29,8 @@ pub mod http2_client;
 pub mod http3;
 pub mod pg_calls;
 pub mod pg_messages;
+pub mod pg_server;
+pub mod pg_session;
 pub mod postgres;
 pub mod redis;
 pub mod replay;

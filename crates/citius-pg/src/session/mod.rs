@@ -22,7 +22,7 @@
 //!
 //! Rules: a call of the pool ([`Scope::Pool`]) is repeated if the server cannot have executed it; one of a session never is,
 //! because its transaction has failed. An error of a plan has the statement forgotten, in the pool if it is of the schema.
-//! Tests: `tests/session/`, without a server; with one: `tests/pg/`.
+//! Tests: `tests/session/`, without a server; campaigns: `citius_testkit::pg_session`; with a server: `tests/pg/`.
 
 mod backlog;
 mod call;
