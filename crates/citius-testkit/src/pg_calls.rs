@@ -93,7 +93,13 @@ impl FakeCall {
 
     /// A statement of the pool with each of these arguments.
     pub fn each(text: &str, values: &[i32]) -> Self {
-        let rows = values.iter().map(|&value| vec![value.into()]);
+        let arguments: Vec<Argument> = values.iter().map(|&value| value.into()).collect();
+        Self::each_of(text, &arguments)
+    }
+
+    /// The same with arguments of any type.
+    pub fn each_of(text: &str, arguments: &[Argument]) -> Self {
+        let rows = arguments.iter().map(|&argument| vec![argument]);
         Self::new(text, Kind::Each(rows.collect()), Scope::Pool)
     }
 

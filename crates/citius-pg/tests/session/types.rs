@@ -143,3 +143,40 @@ fn columns_that_have_changed_of_a_statement_without_a_name_are_read_as_they_are(
     client.hear(&[&head[..], &retyped, &tail].concat());
     assert!(client.result_of(&other).unwrap_err().contains("changed"));
 }
+
+#[test]
+fn a_batch_without_a_name_has_its_text_again_behind_the_guard() {
+    // The guard is a statement without a name, too, and is what an empty name means behind it.
+    let mut client = with_composite(false);
+    client.sent();
+    let argument = Argument {
+        type_oid: OWN,
+        value: 1,
+    };
+    client.add(&FakeCall::each_of(ONE, &[argument, argument]));
+    let sent = client.sent();
+    let texts: Vec<&String> = sent.iter().filter(|it| it.starts_with("Parse")).collect();
+    let own = format!("Parse : {ONE}");
+    assert!(*texts[0] == own && texts[1].starts_with("Parse : SELECT CASE") && *texts[2] == own);
+    assert_eq!(texts.len(), 3);
+}
+
+#[test]
+fn what_is_known_anew_of_a_statement_is_not_forgotten_for_an_error_of_before() {
+    let mut client = Client::open(FakePool::new(false, false));
+    let (first, second) = (call(ONE, 1), call(ONE, 2));
+    client.add(&first);
+    client.add(&second);
+    client.hear(&described());
+    let bound = [message(b'1', b""), message(b'2', b"")].concat();
+    let renamed = row_description(&[("b", INT4)]);
+    let tail = [row(5), complete("SELECT 1"), ready(b'I')].concat();
+    client.hear(&[&bound[..], &renamed, &tail].concat());
+    client.hear(&failed("42P01", "no table"));
+    assert_eq!(client.result_of(&first), rows(&[5]));
+    assert_eq!(client.repeated.len(), 1);
+    client.sent();
+    client.add(&second);
+    let sent = client.sent();
+    assert!(!sent.contains(&"Describe S".to_owned()), "{sent:?}");
+}
