@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from citius.redis import CrossSlot, Message, Redis, RedisError, WatchFailed, gather
+from citius.redis import ClientClosed, CrossSlot, Message, Redis, RedisError, WatchFailed, gather
 from redis_rig import SERVER, WAIT_S, Nodes, until, wait_until
 
 TAGS = ("a", "b", "c")  # in slots 15495, 3300, 7365: a node each
@@ -112,6 +112,40 @@ def test_messages(nodes: Nodes) -> None:
                 assert await anext(aiter(sharded)) == Message(tag, tag.encode())
 
     run(nodes, test)
+
+
+def test_a_subscription_is_confirmed_by_the_node_that_has_its_slot(nodes: Nodes) -> None:
+    """The client finds out by the subscription that the slot has moved; it is in force behind its entry."""
+    source = nodes.owner(3300)
+    target = next(one for one in nodes.masters if one is not source)
+
+    async def test(redis) -> None:
+        gaps: list[int] = []
+        for old, new in ((source, target), (target, source)):
+            for server in (new, old, *nodes.masters):
+                server.say("CLUSTER", "SETSLOT", "3300", "NODE", nodes.id_of(new))
+            async with (
+                redis.ssubscribe("b", on_gap=lambda: gaps.append(1)) as one,
+                redis.ssubscribe("b") as two,
+            ):
+                assert await redis.spublish("b", "here") == 1
+                for subscription in (one, two):
+                    assert await anext(aiter(subscription)) == Message("b", b"here")
+        # One whose channel is on its way from node to node when the client is closed ends, too.
+        async with redis.ssubscribe("b") as moving:
+            waiting = asyncio.ensure_future(anext(aiter(moving)))
+            for server in (target, source, *nodes.masters):
+                server.say("CLUSTER", "SETSLOT", "3300", "NODE", nodes.id_of(target))
+            await until(lambda: redis._subscriber._moving, "the channel moves")
+            await redis.close(wait_s=0)
+            with pytest.raises(ClientClosed):
+                await waiting
+
+    try:
+        run(nodes, test)
+    finally:
+        for server in (source, target, *nodes.masters):
+            server.say("CLUSTER", "SETSLOT", "3300", "NODE", nodes.id_of(source))
 
 
 def test_a_slot_moves_under_the_client(nodes: Nodes) -> None:

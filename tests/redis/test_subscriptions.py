@@ -72,6 +72,23 @@ async def test_a_slow_subscriber_loses_its_oldest_messages_and_delays_no_other(r
         assert (slow.dropped, len(gaps)) == (7, 7)
 
 
+@opened(timeout_s=2.0)
+async def test_a_channel_is_subscribed_to_again_at_once(redis) -> None:
+    """Of sharded ones the server says when they are left, which is nothing about the next subscription."""
+    blocks = {"SPUBLISH": redis.ssubscribe, "PUBLISH": redis.subscribe}
+    for publish, block in blocks.items():
+        for number in range(20):
+            async with block("a"):
+                pass
+            entering = asyncio.create_task(block("a").__aenter__())
+            await asyncio.sleep(0)
+            entering.cancel()
+            async with block("a") as messages:
+                assert await redis.execute(publish, "a", number) == 1
+                assert await first(messages) == [Message("a", str(number).encode())]
+            assert await asyncio.gather(entering, return_exceptions=True)
+
+
 @opened
 async def test_leaving_while_waiting(redis) -> None:
     async with redis.subscribe("a") as messages:

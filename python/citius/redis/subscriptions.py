@@ -6,7 +6,7 @@ oldest messages, and delays no other. Sharded channels have a connection to each
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
@@ -36,6 +36,15 @@ _MESSAGES: dict[bytes, Manner] = {
     b"pmessage": "pattern",
     b"smessage": "shard",
 }
+
+
+_ENDED: dict[bytes, Manner] = {
+    b"unsubscribe": "channel",
+    b"punsubscribe": "pattern",
+    b"sunsubscribe": "shard",
+}
+# The node of a sharded channel is another one, or not known until a replica has taken its place.
+_ELSEWHERE = ("MOVED", "CLUSTERDOWN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +196,7 @@ class Subscriber:
         self._timeout_s = timeout_s
         # By the number of the server; -1: any server of a cluster has what is not sharded.
         self._hubs: dict[int, _Hub] = {}
+        self._moving: list[tuple[list[Subscription[Any]], list[_All]]] = []
         self._is_closed = False
         self.on_moved: Callable[[], object] = lambda: None
         """Sharded channels belong to another node than they did."""
@@ -204,6 +214,8 @@ class Subscriber:
     def close(self) -> None:
         """Close all connections; the subscriptions end."""
         self._is_closed = True
+        for subscribed, waits in self._moving:
+            _close(subscribed, waits)
         for hub in self._hubs.values():
             hub.close()
 
@@ -237,14 +249,22 @@ class Subscriber:
             self._hubs[node] = _Hub(self, node)
         return self._hubs[node]
 
-    def move(self, channel: Channel, subscribed: list[Subscription[Any]]) -> None:
-        """Subscribe to a sharded channel where it is now; what was said meanwhile is unknown."""
+    def move(
+        self, channel: Channel, subscribed: list[Subscription[Any]], waits: list[_All]
+    ) -> None:
+        """Subscribe to a sharded channel where it is now; what was said meanwhile is unknown.
+
+        Those that wait for a confirmation wait for that of its new node.
+        """
         self.on_moved()
+        moving = subscribed, waits
+        self._moving.append(moving)
 
         def again() -> None:
-            for subscription in subscribed:
-                if subscription.is_open and not self._is_closed:
-                    self.hub_of(*channel).add_again(channel, subscription)
+            if not self._is_closed:
+                self._moving.remove(moving)
+                if opened := [one for one in subscribed if one.is_open]:
+                    self.hub_of(*channel).add_again(channel, opened, waits)
 
         self.home.later(_MOVED_S, again)
 
@@ -265,6 +285,14 @@ class _All:
             self._promise.resolve(error=error)
 
 
+def _close(subscribed: list[Subscription[Any]], waits: list[_All]) -> None:
+    error = ClientClosed("the client is closed")
+    for subscription in list(subscribed):
+        subscription.close(error)
+    for one in list(waits):
+        one.done(error)
+
+
 class _Hub:
     """The subscriptions of one connection."""
 
@@ -272,18 +300,24 @@ class _Hub:
         self._owner, self._node = owner, node
         self._channels: dict[Channel, list[Subscription[Any]]] = {}
         self._waits: dict[Channel, list[_All]] = {}
-        # Those that were asked for and are not confirmed, in the order of the commands.
-        self._asked: deque[Channel] = deque()
+        # Commands under way in their order: what comes for one is about the first. `True`: it subscribes.
+        self._asked: deque[tuple[bool, Channel]] = deque()
+        # How many of them subscribe to a channel: the confirmation of the last one counts.
+        self._asking: Counter[Channel] = Counter()
         self._confirmed: set[Channel] = set()
         # Their messages are missed until they are confirmed again.
         self._missed: set[Channel] = set()
         self._link: Link | None = None
         self._is_keeping = self._is_closed = False
 
-    def add_again(self, channel: Channel, subscription: Subscription[Any]) -> None:
-        """Add a subscription that another server had; it is told of the gap when this one has it."""
+    def add_again(
+        self, channel: Channel, subscribed: list[Subscription[Any]], waits: list[_All]
+    ) -> None:
+        """Add what another server had; it is told of the gap when this one has it."""
         self._missed.add(channel)
-        self.add(channel, subscription, None)
+        self._waits.setdefault(channel, []).extend(waits)
+        for subscription in subscribed:
+            self.add(channel, subscription, None)
 
     def add(self, channel: Channel, subscription: Subscription[Any], waits: _All | None) -> None:
         """Add a subscription to a channel."""
@@ -309,18 +343,14 @@ class _Hub:
                 if not subscribed:
                     self._forget(channel)
                     if self._link is not None:
+                        self._asked.append((False, channel))
                         self._link.core.send(f"{_PREFIX[channel[0]]}UNSUBSCRIBE", name)
 
     def close(self) -> None:
         """Close the connection; the subscriptions end."""
         self._is_closed = True
-        error = ClientClosed("the client is closed")
-        for subscribed in list(self._channels.values()):
-            for subscription in subscribed:
-                subscription.close(error)
-        for waits in list(self._waits.values()):
-            for one in waits:
-                one.done(error)
+        for channel, subscribed in list(self._channels.items()):
+            _close(subscribed, self._waits.get(channel, []))
         if self._link is not None:
             self._link.close()
 
@@ -330,8 +360,13 @@ class _Hub:
         self._waits.pop(channel, None)
         return self._channels.pop(channel, [])
 
+    def _move(self, channel: Channel) -> None:
+        waits = self._waits.pop(channel, [])
+        self._owner.move(channel, self._forget(channel), waits)
+
     def _ask(self, link: Link, channel: Channel) -> None:
-        self._asked.append(channel)
+        self._asked.append((True, channel))
+        self._asking[channel] += 1
         # One command for each: an error does not say which channel it is about.
         link.core.send(f"{_PREFIX[channel[0]]}SUBSCRIBE", channel[1])
 
@@ -351,6 +386,7 @@ class _Hub:
                 await connections.until_lost(link)
                 self._link = None
                 self._asked.clear()
+                self._asking.clear()
                 self._missed |= self._confirmed
                 self._confirmed.clear()
         finally:
@@ -365,7 +401,7 @@ class _Hub:
             return connections.any_node()
         for channel in list(self._channels):
             if core.node_of(channel[1]) != self._node:
-                self._owner.move(channel, self._forget(channel))
+                self._move(channel)
         return self._node
 
     # --- what comes ---
@@ -376,11 +412,8 @@ class _Hub:
             self._deliver(manner, push)
         elif (manner := _CONFIRMED.get(kind)) is not None:
             self._confirm((manner, push[1].decode(errors="replace")))
-        elif kind == b"sunsubscribe":
-            # Asked for, or because the channel belongs to another node now.
-            channel: Channel = ("shard", push[1].decode(errors="replace"))
-            if channel in self._channels:
-                self._owner.move(channel, self._forget(channel))
+        elif (manner := _ENDED.get(kind)) is not None:
+            self._ended((manner, push[1].decode(errors="replace")))
 
     def _deliver(self, manner: Manner, push: list[Any]) -> None:
         *named, data = push[1:]
@@ -391,9 +424,28 @@ class _Hub:
         for subscription in list(self._channels.get((manner, names[0]), ())):
             subscription.take(message)
 
+    def _is_last(self, channel: Channel) -> bool:
+        """Whether no other command that subscribes to it is under way behind one that has ended."""
+        self._asking[channel] -= 1
+        if self._asking[channel] > 0:
+            return False
+        del self._asking[channel]
+        return True
+
+    def _ended(self, channel: Channel) -> None:
+        if self._asked and self._asked[0] == (False, channel):
+            # Asked for; it may have been subscribed to again since.
+            self._asked.popleft()
+        elif channel[0] == "shard" and channel in self._channels:
+            # It belongs to another node now.
+            self._move(channel)
+
     def _confirm(self, channel: Channel) -> None:
-        if channel in self._asked:
-            self._asked.remove(channel)
+        if (True, channel) in self._asked:
+            self._asked.remove((True, channel))
+            if not self._is_last(channel):
+                # It was left since, and asked for again.
+                return
         if channel in self._channels:
             self._confirmed.add(channel)
         if channel in self._missed:
@@ -408,14 +460,12 @@ class _Hub:
         """The server refuses what was asked for first of what it has not confirmed."""
         if not self._asked:
             return
-        channel = self._asked.popleft()
-        if isinstance(error, ServerError) and error.code == "MOVED":
-            waits = self._waits.pop(channel, [])
-            self._owner.move(channel, self._forget(channel))
-            for one in waits:
-                # It is confirmed by the other node, which is not waited for.
-                one.done()
+        subscribes, channel = self._asked.popleft()
+        if not subscribes or not self._is_last(channel):
             return
+        is_elsewhere = isinstance(error, ServerError) and error.code in _ELSEWHERE
+        if is_elsewhere and channel[0] == "shard":
+            return self._move(channel)
         waits = self._waits.pop(channel, [])
         for subscription in self._forget(channel):
             # One that was confirmed before hears nothing any more, and ends.
