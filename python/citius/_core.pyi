@@ -1165,6 +1165,8 @@ class PgPool:
         metrics: ClientMetrics | None = None,
         resets: bool = False,
     ) -> Self: ...
+    def set_pooled(self) -> None:
+        """Refuse what would change a session in blocks, too: behind a pooler it is out of reach then."""
     def fetch(
         self, *arguments: object, as_: object = None, session: PgConnection | PgBlock | None = None
     ) -> PgCall: ...

@@ -1,4 +1,4 @@
-"""Behind pgbouncer in transaction mode: each transaction may come to another server process."""
+"""Behind pgbouncer. In transaction mode each transaction may come to another server process."""
 
 from __future__ import annotations
 
@@ -14,15 +14,29 @@ from pathlib import Path
 import pytest
 from citius import ConfigError, pg
 from pg_rig import WAIT_S, Server, pooled, unprivileged
+from sqlalchemy import URL
+from sqlalchemy import text as sql
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import create_async_engine
 
 
 @pytest.fixture(scope="module")
-def bouncer(server: Server, tmp_path_factory) -> Iterator[str]:
-    """A DSN of a pgbouncer with three connections to the server."""
+def bouncer(server: Server) -> Iterator[str]:
+    """A DSN of a pgbouncer in transaction mode with three connections to the server."""
+    yield from started(server, "transaction", 3)
+
+
+@pytest.fixture(scope="module")
+def faithful(server: Server) -> Iterator[str]:
+    """A DSN of one in session mode: each of its clients keeps its server process."""
+    yield from started(server, "session", 20)
+
+
+def started(server: Server, mode: str, size: int) -> Iterator[str]:
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if program is None:
         pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
-    directory = server.directory / "bouncer"
+    directory = server.directory / mode
     directory.mkdir()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -31,8 +45,8 @@ def bouncer(server: Server, tmp_path_factory) -> Iterator[str]:
     (directory / "ini").write_text(
         f"[databases]\npostgres = host={server.directory} port={server.port}\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
-        f"auth_type = trust\nauth_file = {directory}/users\npool_mode = transaction\n"
-        "default_pool_size = 3\nserver_round_robin = 1\n"
+        f"auth_type = trust\nauth_file = {directory}/users\npool_mode = {mode}\n"
+        f"default_pool_size = {size}\nserver_round_robin = 1\n"
     )
     user = unprivileged()
     if user:
@@ -116,11 +130,15 @@ LEFT = (
 )
 
 
-def test_what_changes_a_session_of_the_pooler_is_refused(bouncer: str) -> None:
-    """issue 32 C1: its reset would come to another server process; a role stayed for others."""
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "found out"])
+def test_what_changes_a_session_of_the_pooler_is_refused(bouncer: str, is_told: bool) -> None:
+    """issue 32 C1: its reset would come to another server process; a role stayed for others.
+
+    Poolers that keep prepared statements for their clients lose no name, so that no name tells of them.
+    """
 
     async def main() -> None:
-        async with pg.Pool(bouncer, size=3, named_statements=False) as pool:
+        async with pg.Pool(bouncer, size=3, named_statements=not is_told) as pool:
             before = await pool.fetch_one(LEFT)
             for text in CHANGES:
                 with pytest.raises(pg.StatementRefused, match="that of a pooler"):
@@ -134,6 +152,59 @@ def test_what_changes_a_session_of_the_pooler_is_refused(bouncer: str) -> None:
                 assert [*await pool.fetch_one(LEFT)][1:] == [*before][1:]
             with pytest.raises(pg.StatementRefused):
                 pool.transaction(reset=True)
+            with pytest.raises(pg.StatementRefused, match="no notification comes"):
+                async with pool.listen("news"):
+                    pass
+        with pytest.raises(ConfigError, match="in transaction mode"):
+            async with pg.Pool(bouncer, size=1, reset=True):
+                pass
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_the_engine_of_sqlalchemy_finds_the_pooler_out(bouncer: str) -> None:
+    async def main() -> None:
+        url = URL.create("postgresql+citius", query=dict(conninfo(bouncer)))
+        engine = create_async_engine(url, pool_size=3)
+        for text in CHANGES:
+            async with engine.connect() as connection:
+                with pytest.raises(DBAPIError, match="that of a pooler"):
+                    await connection.execute(sql(text))
+        async with engine.begin() as connection:
+            await connection.execute(sql("SET LOCAL app.owner = 'own'"))
+            assert await connection.scalar(sql("SELECT current_setting('app.owner')")) == "own"
+        await engine.dispose()
+        # As with other dialects.
+        engine = create_async_engine(url.update_query_dict({"keep_changes": "true"}))
+        async with engine.connect() as connection:
+            await connection.execute(sql("SET app.kept = 'x'"))
+        await engine.dispose()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def conninfo(dsn: str) -> Iterator[tuple[str, str]]:
+    for pair in dsn.split(" "):
+        name, _, value = pair.partition("=")
+        yield name, value
+
+
+def test_a_pooler_whose_sessions_stay_is_as_the_server(faithful: str) -> None:
+    async def main() -> None:
+        async with pg.Pool(faithful, size=3) as pool:
+            before = await pool.fetch_one(LEFT)
+            for text in CHANGES:
+                async with pool.transaction() as tx:
+                    await tx.execute(text)
+            async with pool.transaction(reset=True) as tx:
+                await tx.fetch_value("SELECT set_config('app.owner', 'left', false)")
+            for _ in range(9):
+                assert [*await pool.fetch_one(LEFT)][1:] == [*before][1:]
+            async with pool.listen("news") as notifications:
+                await pool.execute("NOTIFY news, 'here'")
+                assert (await anext(aiter(notifications))).payload == "here"
+        async with pg.Pool(faithful, size=1, reset=True) as pool:
+            assert await pool.fetch_value("SELECT 1") == 1
 
     asyncio.run(asyncio.wait_for(main(), 60))
 

@@ -132,6 +132,17 @@ async def _wait_for(call: Any) -> int:
     return await call
 
 
+async def copy_in_alone(pool: Pool, sql: str, source: CopySource) -> int:
+    """Send the data of a COPY in a session of its own; the number of rows."""
+    session, is_clean = await pool.acquire(), False
+    try:
+        rows = await copy_in(pool, session, sql, source)
+        is_clean = True
+        return rows
+    finally:
+        (pool.release if is_clean else pool.roll_back)(session)
+
+
 async def copy_in(pool: Pool, session: Session, sql: str, source: CopySource) -> int:
     """Send the data of ``COPY … FROM STDIN``; the number of rows.
 

@@ -197,6 +197,11 @@ def refused(what: tuple[str, bool]) -> StatementRefused:
         return StatementRefused(
             "the server would wait for the data of this COPY, and take statements for them: use copy_in"
         )
+    if word == "listen":
+        return StatementRefused(
+            "LISTEN behind a pooler in transaction mode: the next transaction has another session, so that "
+            "no notification comes; listen by a pool for the server's own address"
+        )
     if word == "pooled":
         return StatementRefused(
             "the statement changes the session, which is that of a pooler: the next transaction has another, "

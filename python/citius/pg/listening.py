@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from citius.databases.callbacks import call_back, refuse_coroutine
 from citius.databases.wakeups import Wakeups
 from citius.pg.connecting import keep_trying, open_session
-from citius.pg.errors import PoolClosed, PostgresError, SessionLost
+from citius.pg.errors import PoolClosed, PostgresError, SessionLost, refused
 from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
@@ -118,6 +118,10 @@ class Listener:
         session.on_notification = self._take
         try:
             async with asyncio.timeout(session.target.connect_timeout_s):
+                pooler = self._pool.pooler
+                if pooler is not None and await pooler.look(session):
+                    # No notification would come.
+                    raise refused(("listen", False))
                 await self._pool.core.script(self._script, session.core)
         except TimeoutError:
             session.close()

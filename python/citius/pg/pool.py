@@ -19,11 +19,12 @@ from citius.observability.clients import measured
 from citius.pg import dsn as dsns
 from citius.pg.cancelling import Cancelling
 from citius.pg.connecting import keep_trying, open_session, refuse_other_texts
-from citius.pg.copying import CopyOut, copy_in
+from citius.pg.copying import CopyOut, copy_in_alone
 from citius.pg.cursors import Cursor
 from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError, SessionLost
 from citius.pg.heartbeat import Heartbeat
 from citius.pg.listening import Listener
+from citius.pg.poolers import Pooler
 from citius.pg.transactions import Transaction, refuse_reset_behind_pooler
 from citius.pg.types import set_codecs
 from citius.process import reactors
@@ -94,13 +95,14 @@ class Pool(Statements):
             if value < 1:
                 raise ConfigError(f"{argument} must be at least 1, got {value}")
         refuse_coroutine(on_notice, "on_notice")
-        refuse_reset_behind_pooler(reset, named_statements)
+        refuse_reset_behind_pooler(reset, is_pooled=not named_statements)
         # A function, so that `vars` does not show the password of the DSN.
         self._twin = lambda: Pool(
             dsn, size, queue_max=queue_max, wait_s=wait_s, depth=depth,
             named_statements=named_statements, name=name, codecs=codecs, on_notice=on_notice, reset=reset,
         )  # fmt: skip
         self.has_names, self._resets = named_statements, reset
+        self.pooler: Pooler | None = None
         self._twins: dict[int, Pool] = {}  # those on the loops of other reactors, by their threads
         self.targets = dsns.parse_all(dsn)
         self._name, self._codecs, self._on_notice = name, tuple(codecs), on_notice
@@ -182,6 +184,7 @@ class Pool(Statements):
             loop, self._listen, self._queue_max, self._depth, self.has_names, self.types,
             self._metrics, self._resets,
         )  # fmt: skip
+        self.pooler = Pooler(self.types)
         # The methods are those of the extension: there is nothing in between.
         for name in METHODS:
             setattr(self, name, getattr(core, name))
@@ -311,15 +314,7 @@ class Pool(Statements):
             sql: With any format, if the source is bytes; rows are sent in the text format.
             source: Bytes; or an iterator, perhaps asynchronous, of bytes or of rows (tuples, lists).
         """
-        if (here := self._here()) is not self:
-            return await here.copy_in(sql, source)
-        session, is_clean = await self.acquire(), False
-        try:
-            rows = await copy_in(self, session, sql, source)
-            is_clean = True
-            return rows
-        finally:
-            (self.release if is_clean else self.roll_back)(session)
+        return await copy_in_alone(self._here(), sql, source)
 
     def listen(
         self, *channels: str, queue_max: int = 1000, on_gap: Callable[[], None] | None = None
@@ -385,10 +380,13 @@ class Pool(Statements):
             session.on_notice = self._notice
         try:
             async with asyncio.timeout(session.target.connect_timeout_s):
+                if self.pooler is not None and await self.pooler.look(session):
+                    core.set_pooled()
+                    refuse_reset_behind_pooler(self._resets, is_pooled=True)
                 await self._set_codecs(session)
         except TimeoutError:
             session.close()
-            raise SessionLost(f"{session.target}: no response to what the types are") from None
+            raise SessionLost(f"{session.target}: no response to the first statement") from None
         except BaseException:
             session.close()
             raise

@@ -34,16 +34,16 @@ _ROWS = tuple, list, str, bytes
 _Row = TypeVar("_Row")
 
 
-def refuse_reset_behind_pooler(reset: bool, named_statements: bool) -> None:
+def refuse_reset_behind_pooler(reset: bool, *, is_pooled: bool) -> None:
     """A pool whose server process changes from one transaction to the next cannot reset its sessions.
 
     Raises:
-        ConfigError: Both are asked for.
+        ConfigError: It is to.
     """
-    if reset and not named_statements:
+    if reset and is_pooled:
         raise ConfigError(
-            "reset=True with named_statements=False: behind a pooler a reset may come to another server "
-            "process; leave one of them out"
+            "reset=True with named_statements=False, or behind a pooler in transaction mode: a reset may "
+            "come to another server process; leave it out, or have a pool for the server's own address"
         )
 
 
@@ -66,7 +66,7 @@ class Transaction(Statements, Commits):
     ) -> None:
         if isolation is not None and isolation not in _ISOLATIONS:
             raise ValueError(f"isolation is one of {', '.join(_ISOLATIONS)}; got {isolation!r}")
-        if reset and not pool.has_names:
+        if reset and (not pool.has_names or (pool.pooler is not None and pool.pooler.is_found)):
             raise refused(("pooled", False))
         self._pool = pool
         self._outer = outer

@@ -373,6 +373,11 @@ impl PgPool {
         }
     }
 
+    /// A transaction of a session may have another server process than the one before.
+    fn set_pooled(&self) {
+        self.state.set_pooled();
+    }
+
     #[pyo3(signature = (*arguments, as_ = None, session = None))]
     fn fetch(
         slf: &Bound<'_, Self>,

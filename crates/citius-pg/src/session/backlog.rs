@@ -31,7 +31,7 @@ impl<C: Call> Session<C> {
         let change = id.change();
         if change != Change::Nothing {
             refuse_stream::<C>(host, call.text(host)?, change)?;
-            self.admit(host, call, change, host.pool().is_nameless())?;
+            self.admit(host, call, change, host.pool().is_pooled())?;
         }
         let key = (id, self.path.number());
         if self.is_copying

@@ -15,6 +15,8 @@ pub struct PoolState {
     schema: AtomicU32,
     /// Statements have no names, because they get lost; see `lose_names`.
     is_nameless: AtomicBool,
+    /// A pooler has been found that changes the server process from one transaction to the next; see `set_pooled`.
+    is_pooled: AtomicBool,
 }
 
 impl PoolState {
@@ -25,6 +27,7 @@ impl PoolState {
             resets,
             schema: AtomicU32::new(0),
             is_nameless: AtomicBool::new(!has_names),
+            is_pooled: AtomicBool::new(false),
         }
     }
 
@@ -47,6 +50,16 @@ impl PoolState {
     #[inline]
     pub(super) fn is_nameless(&self) -> bool {
         self.is_nameless.load(Ordering::Relaxed)
+    }
+
+    /// Whether what a transaction changes of its session may be out of reach behind it.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.is_nameless() || self.is_pooled.load(Ordering::Relaxed)
+    }
+
+    /// A transaction of a session may have another server process than the one before.
+    pub fn set_pooled(&self) {
+        self.is_pooled.store(true, Ordering::Relaxed);
     }
 
     /// Names of statements are not known where they should be, or known where they should not: something between here and

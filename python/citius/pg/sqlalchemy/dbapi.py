@@ -27,6 +27,7 @@ from citius.observability.clients import measured
 from citius.pg import dsn as dsns
 from citius.pg.connecting import cancel, open_session, refuse_other_texts
 from citius.pg.errors import PostgresError, SessionLost
+from citius.pg.poolers import Pooler
 from citius.pg.sqlalchemy import errors
 from citius.pg.sqlalchemy.watching import Watches
 
@@ -71,6 +72,8 @@ class DBAPI:
         """Those that are open, for metrics."""
         self.types = PgTypes()
         self.watches = Watches(self.types)
+        self.poolers: dict[tuple[str, ...], Pooler] = {}
+        """What is known of poolers, by the servers of a DSN."""
         self.schema_version = 0
         """How often tables or types were changed: each makes prepared statements of all sessions doubtful."""
 
@@ -129,6 +132,7 @@ async def _connect(dbapi: DBAPI, dsn: str, is_named: bool, keeps_changes: bool) 
     targets = dsns.parse_all(dsn)
     metrics = measured(targets[0].client(), connections)
     core = PgPool(asyncio.get_running_loop(), _ignore, 1, 1, is_named, dbapi.types, metrics)
+    pooler = dbapi.poolers.setdefault(tuple(map(str, targets)), Pooler(dbapi.types))
     try:
         session = await open_session(core, dbapi.types, targets, lost)
     except PostgresError:
@@ -139,12 +143,26 @@ async def _connect(dbapi: DBAPI, dsn: str, is_named: bool, keeps_changes: bool) 
         session.judges_texts = False
     else:
         refuse_other_texts(session)
+        await _look_for_pooler(pooler, core, session)
     if metrics is not None:
         metrics.count("opened")
-    connection = Connection(dbapi, core, session, keeps_changes)
+    connection = Connection(dbapi, core, session, None if keeps_changes else pooler)
     dbapi.sessions.add(session)
     dbapi.watches.watch(session, targets)
     return connection
+
+
+async def _look_for_pooler(pooler: Pooler, core: PgPool, session: Session) -> None:
+    try:
+        async with asyncio.timeout(session.target.connect_timeout_s):
+            if await pooler.look(session):
+                core.set_pooled()
+    except TimeoutError:
+        session.close()
+        raise SessionLost(f"{session.target}: no response to the first statement") from None
+    except BaseException:
+        session.close()
+        raise
 
 
 class Connection(AdaptedConnection):
@@ -156,7 +174,7 @@ class Connection(AdaptedConnection):
         "_has_changed_schema",
         "_is_begun",
         "_is_set_up",
-        "_keeps_changes",
+        "_pooler",
         "_schema_version",
         "autocommit",
         "core",
@@ -167,11 +185,10 @@ class Connection(AdaptedConnection):
         "session",
     )
 
-    def __init__(
-        self, dbapi: DBAPI, core: PgPool, session: Session, keeps_changes: bool = False
-    ) -> None:
+    def __init__(self, dbapi: DBAPI, core: PgPool, session: Session, pooler: Pooler | None) -> None:
         self.dbapi, self.core, self.session = dbapi, core, session
-        self._keeps_changes = keeps_changes
+        self._pooler = pooler
+        """What may be known of one; ``None``: what was changed of a session is left."""
         self._is_set_up: bool | None = None  # not known before it is first had
         self._connection: Any = session
         self.isolation_level: str | None = None
@@ -190,6 +207,9 @@ class Connection(AdaptedConnection):
 
     def take(self) -> None:
         """Note, when it is first had, whether the application has changed it where it was connected."""
+        if self._pooler is not None and self._pooler.is_found:
+            # Maybe by another connection that was made at the same time.
+            self.core.set_pooled()
         if self._is_set_up is None:
             self._is_set_up = self.session.core.take_changes() is not None
 
@@ -201,7 +221,7 @@ class Connection(AdaptedConnection):
             self.commit()
         else:
             self.rollback()
-        if self._keeps_changes or (changes := self.session.core.take_changes()) is None:
+        if self._pooler is None or (changes := self.session.core.take_changes()) is None:
             return
         if changes and not self._is_set_up:
             self.wait(self._script(changes))
