@@ -128,8 +128,8 @@ class Valkey(Server):
 class Sentinel(Server):
     """A sentinel that watches one master."""
 
-    def __init__(self, master: Server) -> None:
-        super().__init__(listens=True)
+    def __init__(self, master: Server, *options: str) -> None:
+        super().__init__(*options, listens=True)
         (self.directory / "sentinel.conf").write_text(
             f"sentinel monitor shop 127.0.0.1 {master.port} 1\n"
             "sentinel down-after-milliseconds shop 300\nsentinel failover-timeout shop 2000\n"

@@ -54,6 +54,26 @@ def test_a_failover(own_server: Server) -> None:
         replica.remove()
 
 
+def test_a_sentinel_with_a_password_of_its_own(own_server: Server) -> None:
+    sentinel = Sentinel(own_server, "--requirepass", "its own")
+
+    async def main() -> None:
+        url = f"redis+sentinel://127.0.0.1:{sentinel.port}/shop"
+        with pytest.raises(ConnectionLost, match="sentinel_password=… in the query of the URL"):
+            await Redis(url).open()
+        with pytest.raises(ConnectionLost, match="WRONGPASS"):
+            await Redis(f"{url}?sentinel_password=other").open()
+        for login in ("", "sentinel_username=default&"):
+            async with Redis(f"{url}?{login}sentinel_password=its%20own") as redis:
+                assert await redis.set("k", "v")
+
+    try:
+        sentinel.start()
+        asyncio.run(asyncio.wait_for(main(), WAIT_S))
+    finally:
+        sentinel.remove()
+
+
 def test_a_master_that_is_replaced_on_purpose_gets_no_more_commands(own_server: Server) -> None:
     """Sentinels leave it a master for some eight seconds: what it confirmed meanwhile was lost."""
     replica = Server("--repl-diskless-sync-delay", "0", listens=True)

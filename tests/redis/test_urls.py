@@ -75,6 +75,7 @@ def test_tls() -> None:
         ("redis://h?db", "cannot be read"),
         ("unix://", "needs a path"),
         ("redis+sentinel://h", "needs the name of the master"),
+        ("redis://h?sentinel_password=p", "are for redis.sentinel:// and"),
         ("rediss://h?ssl_cert_reqs=maybe", "required or none"),
         ("rediss://h?ssl_check_hostname=maybe", "true or false"),
         ("rediss://h?ssl_certfile=/c", "belong together"),

@@ -75,8 +75,8 @@ class Link(Carried[RedisConnection, "Home"]):
             node,
             # Sentinels have users and passwords of their own.
             (
-                None if is_sentinel else target.user,
-                None if is_sentinel else target.password,
+                target.sentinel_user if is_sentinel else target.user,
+                target.sentinel_password if is_sentinel else target.password,
                 target.client_name,
                 0 if is_sentinel else target.database,
             ),

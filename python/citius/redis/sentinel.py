@@ -10,7 +10,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from citius.errors import ConfigError
-from citius.redis.errors import ConnectionLost, RedisError
+from citius.redis.errors import ConnectionLost, RedisError, ServerError
 from citius.redis.urls import Address
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from citius.redis.urls import Target
 
 _SWITCHED = "+switch-master"
+_LOCKED = "the sentinel {} asks for a password: sentinel_password=… in the query of the URL"
 # Between two attempts to listen to a sentinel, at most.
 _PAUSE_S = 1.0
 
@@ -51,7 +52,8 @@ class Sentinels:
                 finally:
                     link.close()
             except RedisError as error:
-                failures.append(str(error))
+                is_locked = isinstance(error, ServerError) and error.code == "NOAUTH"
+                failures.append(_LOCKED.format(address) if is_locked else str(error))
                 self._ask_last(address)
             else:
                 return [self._target.at(found)]

@@ -21,7 +21,7 @@ Verification = Literal["off", "authority", "full"]
 _SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
 _OPTIONS = (
     "db", "client_name", "ssl_cert_reqs", "ssl_check_hostname", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile",
-    "ssl_password", "ssl_min_version",
+    "ssl_password", "ssl_min_version", "sentinel_username", "sentinel_password",
 )  # fmt: skip
 _PORT, _SENTINEL_PORT = 6379, 26379
 
@@ -83,6 +83,9 @@ class Target:
     tls: TlsRules | None = None
     service: str | None = None
     """The name of the master that sentinels watch."""
+    sentinel_user: str | None = None
+    sentinel_password: str | None = field(default=None, repr=False)
+    """Sentinels have users and passwords of their own."""
 
     def client(self, label: str | None) -> Client:
         """What metrics and spans say of a client of this database."""
@@ -169,6 +172,12 @@ def _database(scheme: str, parts: SplitResult, options: Mapping[str, str]) -> di
                 "redis+sentinel:// needs the name of the master: redis+sentinel://host/mymaster"
             )
         found["service"] = unquote(service)
+        found["sentinel_user"] = options.get("sentinel_username") or None
+        found["sentinel_password"] = options.get("sentinel_password")
+    elif "sentinel_username" in options or "sentinel_password" in options:
+        raise ConfigError(
+            "sentinel_username and sentinel_password are for redis+sentinel:// and rediss+sentinel://"
+        )
     number = options.get("db", path) or "0"
     if not number.isdecimal() or int(number) >= 2**31:
         # What stands there may be a part of a password.
