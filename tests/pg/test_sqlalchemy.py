@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 import enum
 import functools
+import ipaddress
 import uuid
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -188,6 +189,54 @@ async def test_json_paths_and_serializers_of_the_engine(engine: AsyncEngine) -> 
         assert (await connection.execute(asked)).one() == ({"b": [1, 2]}, 2, 1)
         null = sa.select(sa.literal(None, sa.JSON(none_as_null=False)))
         assert (await connection.execute(null)).scalar_one() is None
+
+
+@with_engine
+async def test_a_text_for_json_is_json(engine: AsyncEngine) -> None:
+    """As with the other drivers, for which such statements are written: not a JSON string."""
+    asked = (
+        ("SELECT jsonb_typeof(CAST(:value AS jsonb))", '{"a": 1}', "object"),
+        ("SELECT json_typeof(CAST(:value AS json))", "[1]", "array"),
+        ("SELECT CAST(:value AS jsonb)", '"text"', "text"),
+        ("SELECT CAST(:value AS jsonb)", {"a": "ü"}, {"a": "ü"}),
+        ("SELECT CAST(:value AS jsonb[])", ['{"a": 1}', None], [{"a": 1}, None]),
+        ("SELECT '{\"a\": 1}'::jsonb @> :value", '{"a": 1}', True),
+    )
+    async with engine.connect() as connection:
+        for text, value, expected in asked:
+            found = await connection.scalar(sa.text(text), {"value": value})
+            assert found == expected, text
+        typed = sa.select(sa.literal('{"a": 1}', types.JSONB))
+        assert await connection.scalar(typed) == '{"a": 1}'
+        with pytest.raises(DBAPIError, match="invalid input syntax for type json"):
+            await connection.scalar(sa.text("SELECT CAST(:value AS jsonb)"), {"value": "{"})
+
+
+def test_addresses_are_objects_if_the_engine_is_told_so(server: Server) -> None:
+    values = [
+        (types.INET, ipaddress.ip_address("::1")),
+        (types.INET, ipaddress.ip_interface("10.0.0.1/24")),
+        (types.CIDR, ipaddress.ip_network("10.0.0.0/8")),
+        (types.ARRAY(types.INET), [ipaddress.ip_address("10.0.0.1"), None]),
+    ]
+    texts = ["::1", "10.0.0.1/24", "10.0.0.0/8", ["10.0.0.1", None]]
+
+    async def main() -> None:
+        for options in ({}, {"native_inet_types": False}, {"native_inet_types": True}):
+            engine = engine_of(server, **options)
+            async with engine.connect() as connection:
+                row = (
+                    await connection.execute(
+                        sa.select(
+                            *(sa.cast(sa.literal(value, kind), kind) for kind, value in values)
+                        )
+                    )
+                ).one()
+            is_native = options.get("native_inet_types")
+            assert [*row] == ([value for _, value in values] if is_native else texts)
+            await engine.dispose()
+
+    asyncio.run(main())
 
 
 def test_the_serializers_of_an_engine(server: Server) -> None:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     Parameters = Sequence[object]
 
 _IDLE, _FAILED = 0, 2
+# json and jsonb. What has one of SQLAlchemy's types is encoded by it, and comes as bytes.
+_JSON_TYPES = 114, 3802
 _ROWS_MAX = 500
 # Executions of `executemany` in one request.
 _CHUNK = 1000
@@ -71,6 +73,8 @@ class DBAPI:
         self.sessions: WeakSet[Session] = WeakSet()
         """Those that are open, for metrics."""
         self.types = PgTypes()
+        for oid in _JSON_TYPES:
+            self.types.set_codec(oid, None, _json_of, False)
         self.watches = Watches(self.types)
         self.poolers: dict[tuple[str, ...], Pooler] = {}
         """What is known of poolers, by the servers of a DSN."""
@@ -110,6 +114,11 @@ def pairs(options: Mapping[str, object]) -> str:
 
 def _is_true(value: object) -> bool:
     return str(value).lower() not in ("0", "false", "no", "off")
+
+
+def _json_of(value: object) -> object:
+    """The JSON that a parameter is: of a statement that is a text, which is written for any driver."""
+    return value.encode() if isinstance(value, str) else value
 
 
 def _ignore(_kind: str, _value: object) -> None:

@@ -11,6 +11,7 @@ that are floats, ranges, and arrays of enums.
 from __future__ import annotations
 
 import decimal
+import ipaddress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import msgspec
 from sqlalchemy import exc
 from sqlalchemy.dialects.postgresql import base, json, pg_catalog, ranges
 from sqlalchemy.dialects.postgresql.array import ARRAY
-from sqlalchemy.dialects.postgresql.types import BYTEA, CITEXT
+from sqlalchemy.dialects.postgresql.types import BYTEA, CIDR, CITEXT, INET
 from sqlalchemy.engine import processors
 from sqlalchemy.sql import sqltypes
 
@@ -183,6 +184,30 @@ class Array(ARRAY):
         return isinstance(item, _KNOWN_ELEMENTS) and not self._against_native_enum
 
 
+class Inet(INET):
+    """Text; an address, or one with its network, if the engine has ``native_inet_types=True``."""
+
+    def result_processor(self, dialect: Any, coltype: Any) -> Processor:
+        """What a value of a row is converted by."""
+        return _address if dialect._native_inet_types else None
+
+
+class Cidr(CIDR):
+    """Text; a network if the engine has ``native_inet_types=True``."""
+
+    def result_processor(self, dialect: Any, coltype: Any) -> Processor:
+        """What a value of a row is converted by."""
+        if not dialect._native_inet_types:
+            return None
+        return lambda value: None if value is None else ipaddress.ip_network(value)
+
+
+def _address(value: str | None) -> object:
+    if value is None:
+        return None
+    return ipaddress.ip_interface(value) if "/" in value else ipaddress.ip_address(value)
+
+
 class Range(ranges.AbstractSingleRangeImpl):
     """``Range`` of SQLAlchemy; it goes in the text format."""
 
@@ -253,6 +278,8 @@ COLSPECS: dict[Any, Any] = {
     },
     sqltypes.ARRAY: Array,
     CITEXT: CITEXT,
+    INET: Inet,
+    CIDR: Cidr,
     sqltypes.Date: Date,
     sqltypes.Interval: Interval,
     base.INTERVAL: Interval,
