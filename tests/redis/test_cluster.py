@@ -114,38 +114,54 @@ def test_messages(nodes: Nodes) -> None:
     run(nodes, test)
 
 
-def test_a_subscription_is_confirmed_by_the_node_that_has_its_slot(nodes: Nodes) -> None:
-    """The client finds out by the subscription that the slot has moved; it is in force behind its entry."""
-    source = nodes.owner(3300)
+@pytest.mark.parametrize(
+    ("kind", "tag", "slot"), [("hostname", "n", 3432), ("unknown-endpoint", "u", 11826)]
+)
+def test_nodes_without_a_name(nodes: Nodes, kind: str, tag: str, slot: int) -> None:
+    """They call one another `?`, or say nothing; where they are is known all the same."""
+    source = nodes.owner(slot)
     target = next(one for one in nodes.masters if one is not source)
 
     async def test(redis) -> None:
-        gaps: list[int] = []
-        for old, new in ((source, target), (target, source)):
-            for server in (new, old, *nodes.masters):
-                server.say("CLUSTER", "SETSLOT", "3300", "NODE", nodes.id_of(new))
-            async with (
-                redis.ssubscribe("b", on_gap=lambda: gaps.append(1)) as one,
-                redis.ssubscribe("b") as two,
-            ):
-                assert await redis.spublish("b", "here") == 1
-                for subscription in (one, two):
-                    assert await anext(aiter(subscription)) == Message("b", b"here")
-        # One whose channel is on its way from node to node when the client is closed ends, too.
-        async with redis.ssubscribe("b") as moving:
-            waiting = asyncio.ensure_future(anext(aiter(moving)))
-            for server in (target, source, *nodes.masters):
-                server.say("CLUSTER", "SETSLOT", "3300", "NODE", nodes.id_of(target))
-            await until(lambda: redis._subscriber._moving, "the channel moves")
-            await redis.close(wait_s=0)
-            with pytest.raises(ClientClosed):
-                await waiting
+        keys = [f"nameless:{number}" for number in range(100)]
+        assert all(await gather(*(redis.set(key, key) for key in keys)))
+        nodes.begin_move(slot, source, target)
+        assert await redis.set(f"{{{tag}}}moving", 1)
+        nodes.end_move(slot, target)
+        assert await redis.set(tag, 1)
+        assert await redis.get(f"{{{tag}}}moving", as_=int) == 1
+        assert redis.connections <= 4
 
     try:
+        for server in nodes.servers:
+            server.say("CONFIG", "SET", "cluster-preferred-endpoint-type", kind)
         run(nodes, test)
     finally:
-        for server in (source, target, *nodes.masters):
-            server.say("CLUSTER", "SETSLOT", "3300", "NODE", nodes.id_of(source))
+        for server in nodes.servers:
+            server.say("CONFIG", "SET", "cluster-preferred-endpoint-type", "ip")
+
+
+def test_a_subscription_is_confirmed_by_the_node_that_has_its_slot(nodes: Nodes) -> None:
+    """The client finds out by the subscription that the slot has moved; it is in force behind its entry."""
+    source = nodes.owner(3828)
+    target = next(one for one in nodes.masters if one is not source)
+
+    async def test(redis) -> None:
+        async with Redis(nodes.url) as other:
+            nodes.begin_move(3828, source, target)
+            nodes.end_move(3828, target)
+            # One that is on its way from node to node when the client is closed ends.
+            entering = asyncio.create_task(other.ssubscribe("s").__aenter__())
+            await until(lambda: bool(other._subscriber._moving), "the channel moves")
+            await other.close(wait_s=0)
+            with pytest.raises(ClientClosed):
+                await entering
+        async with redis.ssubscribe("s") as one, redis.ssubscribe("s") as two:
+            assert await redis.spublish("s", "here") == 1
+            for subscription in (one, two):
+                assert await anext(aiter(subscription)) == Message("s", b"here")
+
+    run(nodes, test)
 
 
 def test_a_slot_moves_under_the_client(nodes: Nodes) -> None:

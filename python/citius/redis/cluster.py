@@ -7,7 +7,7 @@ connected or is silent: then a replica may take its place.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from citius.observability import logging
 from citius.redis.errors import ConnectionLost, RedisError
@@ -22,6 +22,21 @@ if TYPE_CHECKING:
 _PAUSE_S = 0.2
 # How long a node without slots is kept that another one has named: slots are being moved to it.
 _NAMED_S = 60.0
+
+
+def _host(node: list[Any], link: Link) -> str:
+    """The host of a node of ``CLUSTER SLOTS``: its name, port, identifier, and what else is known."""
+    name: str | None = node[0]
+    if name == "?":
+        # Nodes are to be called by names, and this one has none.
+        known: Any = node[3] if len(node) > 3 else {}
+        pairs: dict[str, str] = known or {}
+        if isinstance(known, list):
+            listed = cast("list[str]", known)
+            pairs = dict(zip(listed[::2], listed[1::2], strict=False))
+        name = pairs.get("ip")
+    # One that does not know its own name is the one that was asked.
+    return name or link.address.host
 
 
 class Cluster:
@@ -61,9 +76,7 @@ class Cluster:
         slots: list[Any] = await self._connections.ask(link, "CLUSTER", "SLOTS")
         ranges: list[tuple[int, int, int]] = []
         for first, last, master, *_ in slots:
-            # A node that does not know its own name is the one that was asked.
-            host = master[0] or link.address.host
-            ranges.append((first, last, self._core.node(f"{host}:{master[1]}")))
+            ranges.append((first, last, self._core.node(f"{_host(master, link)}:{master[1]}")))
         if not ranges:
             raise ConnectionLost(f"{link.address}: no node of the cluster has slots")
         masters = {node for _, _, node in ranges}

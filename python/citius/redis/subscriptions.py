@@ -242,15 +242,21 @@ class Subscriber:
         for hub in self._hubs.values():
             hub.remove(subscription)
 
-    def hub_of(self, manner: Manner, name: str) -> _Hub:
-        """The connection for a channel."""
-        node = self.connections.core.node_of(name) if manner == "shard" else -1
+    def hub_of(self, manner: Manner, name: str, named: int | None = None) -> _Hub:
+        """The connection for a channel; ``named`` is the server that has it, as another one has said."""
+        node = -1
+        if manner == "shard":
+            node = self.connections.core.node_of(name) if named is None else named
         if node not in self._hubs:
             self._hubs[node] = _Hub(self, node)
         return self._hubs[node]
 
     def move(
-        self, channel: Channel, subscribed: list[Subscription[Any]], waits: list[_All]
+        self,
+        channel: Channel,
+        subscribed: list[Subscription[Any]],
+        waits: list[_All],
+        named: int | None,
     ) -> None:
         """Subscribe to a sharded channel where it is now; what was said meanwhile is unknown.
 
@@ -264,7 +270,7 @@ class Subscriber:
             if not self._is_closed:
                 self._moving.remove(moving)
                 if opened := [one for one in subscribed if one.is_open]:
-                    self.hub_of(*channel).add_again(channel, opened, waits)
+                    self.hub_of(*channel, named).add_again(channel, opened, waits)
 
         self.home.later(_MOVED_S, again)
 
@@ -314,6 +320,14 @@ class _Hub:
         self, channel: Channel, subscribed: list[Subscription[Any]], waits: list[_All]
     ) -> None:
         """Add what another server had; it is told of the gap when this one has it."""
+        if channel in self._confirmed:
+            # By another subscription meanwhile.
+            for subscription in subscribed:
+                self._channels[channel].append(subscription)
+                subscription.miss()
+            for one in waits:
+                one.done()
+            return
         self._missed.add(channel)
         self._waits.setdefault(channel, []).extend(waits)
         for subscription in subscribed:
@@ -360,9 +374,16 @@ class _Hub:
         self._waits.pop(channel, None)
         return self._channels.pop(channel, [])
 
-    def _move(self, channel: Channel) -> None:
+    def _move(self, channel: Channel, named: int | None = None) -> None:
         waits = self._waits.pop(channel, [])
-        self._owner.move(channel, self._forget(channel), waits)
+        self._owner.move(channel, self._forget(channel), waits, named)
+
+    def _named(self, error: ServerError) -> int | None:
+        """The server that ``MOVED 3300 10.0.0.1:6379`` names, if it does."""
+        address = error.message.rpartition(" ")[2]
+        if error.code != "MOVED" or address.rpartition(":")[0] in ("", "?"):
+            return None
+        return self._owner.connections.core.node(address)
 
     def _ask(self, link: Link, channel: Channel) -> None:
         self._asked.append((True, channel))
@@ -463,9 +484,8 @@ class _Hub:
         subscribes, channel = self._asked.popleft()
         if not subscribes or not self._is_last(channel):
             return
-        is_elsewhere = isinstance(error, ServerError) and error.code in _ELSEWHERE
-        if is_elsewhere and channel[0] == "shard":
-            return self._move(channel)
+        if isinstance(error, ServerError) and error.code in _ELSEWHERE and channel[0] == "shard":
+            return self._move(channel, self._named(error))
         waits = self._waits.pop(channel, [])
         for subscription in self._forget(channel):
             # One that was confirmed before hears nothing any more, and ends.

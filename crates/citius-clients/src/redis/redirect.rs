@@ -143,13 +143,15 @@ impl RedisClient {
     }
 }
 
-/// An address as a node gives it: one without a host is on the host of that node.
+/// An address as a node gives it: one without a host is on the host of that node, and so is, until the slots are read
+/// anew, one of which the node does not know the name (`?`).
 fn full_address(nodes: &Nodes, node: usize, address: &str) -> String {
     let own = nodes
         .list
         .get(node)
         .map_or("", |node| node.address.as_str());
-    match (address.strip_prefix(':'), own.rsplit_once(':')) {
+    let port = address.strip_prefix('?').unwrap_or(address);
+    match (port.strip_prefix(':'), own.rsplit_once(':')) {
         (Some(port), Some((host, _))) => format!("{host}:{port}"),
         _ => address.to_owned(),
     }
