@@ -2,6 +2,7 @@
 
 # pyright: basic
 
+import asyncio
 import hashlib
 import os
 from pathlib import Path
@@ -55,6 +56,20 @@ EVIL = HTTPError(422, "evil")
 @app.get("/evil")
 def evil():
     raise EVIL
+
+
+@app.uploads("/held", directory=PLACE / "held")
+async def held(upload: Upload):
+    """Has the upload until the test says so."""
+    with (PLACE / f"{upload.id}.begun").open("a") as calls:
+        calls.write("x")
+    if upload.filename == "moved":
+        upload.move(PLACE / "done" / upload.id)
+    while not (PLACE / f"{upload.id}.go").exists():
+        await asyncio.sleep(0.01)
+    if upload.filename != "moved":
+        upload.move(PLACE / "done" / upload.id)
+    return "taken"
 
 
 @app.uploads("/full", directory=PLACE / "full", free_bytes_min=1 << 60)

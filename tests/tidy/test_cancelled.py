@@ -57,6 +57,8 @@ BLOCKS = {
     "web/interop/mounts.py ASGIMount.hooks.lifespan": "is the application's block",
     "web/realtime/webtransport.py WebTransportStream.__aenter__": "has been opened before",
     "web/uploads/concatenation.py joined": UPLOADS,
+    "web/uploads/store.py UploadDirectory._locked": UPLOADS,
+    "web/uploads/store.py UploadDirectory.handed": UPLOADS,
     "web/uploads/store.py UploadDirectory.taken": UPLOADS,
 }
 

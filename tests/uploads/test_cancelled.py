@@ -81,6 +81,8 @@ def test_nothing_is_kept(tmp_path: Path, way: str) -> None:
         if way == "append":
             async with store.taken(OWNER, whole) as fd:
                 await Appender(fd, None).add(b"x" * BUFFER_BYTES)
+                async with store.handed(whole):
+                    await asyncio.sleep(0)
             return
         store.file(OWNER, whole).write_bytes(b"")
         async with joined(store, OWNER, whole, [part]):
@@ -92,6 +94,7 @@ def test_nothing_is_kept(tmp_path: Path, way: str) -> None:
             async with asyncio.timeout(10):
                 await use()
             assert len(os.listdir("/proc/self/fd")) <= before + 2, where
+            assert not store._handed, where  # pyright: ignore[reportPrivateUsage]
             assert store.file(OWNER, whole).stat().st_size % BUFFER_BYTES in (0, 3), where
 
     asyncio.run(steps())

@@ -17,7 +17,7 @@ from contextvars import copy_context
 from functools import partial
 from time import monotonic
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 from citius._core import HeldCalls, Request
@@ -30,7 +30,7 @@ from citius.web.declarations.type_kinds import is_async
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Task
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from concurrent.futures import Future
     from contextvars import Context
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     _HeldCall = tuple[partial[Any], AbstractEventLoop | None, Context]
 
 _P = ParamSpec("_P")
+_ResultT = TypeVar("_ResultT")
 
 DRAIN_S: Final = 10.0
 """Seconds that deferred work may take when the server stops. Exceeded: it is cancelled, and logged."""
@@ -108,6 +109,42 @@ def defer_all(
         defer(request, one)
 
 
+async def to_its_end(
+    request: Request, work: Callable[[], Coroutine[Any, Any, _ResultT]], where: str
+) -> _ResultT:
+    """What ``work`` returns, which is waited for however often the caller is cancelled, also in a stop.
+
+    What it has deferred is called then, too. ``where`` is what has failed in the log, if the caller was.
+    """
+    task = asyncio.ensure_future(contained(work))
+    _deferred_of(request._served_app).keep(task)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            if cancelled is None:
+                request._detach_deferred()  # pyright: ignore[reportPrivateUsage]
+            cancelled = error
+    if cancelled is None:
+        return task.result()
+    _end_detached(request, task)
+    _report(where, task)
+    raise cancelled
+
+
+def _end_detached(request: Request, task: asyncio.Future[Any]) -> None:
+    is_failed = task.cancelled() or task.exception() is not None
+    request._end_detached(is_failed)  # pyright: ignore[reportPrivateUsage]
+
+
+def _report(where: str, task: asyncio.Future[Any]) -> None:
+    # Its client is gone, and nothing else would say what became of it.
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not comes_from_disconnection(error):
+        log_exception(f"{where} failed after its client had disconnected", error)
+
+
 def continuing(app: object, handler: Callable[..., Any], where: str) -> Callable[..., Any]:
     """A coroutine function that goes on when its caller is cancelled, and is waited for in a stop."""
 
@@ -120,19 +157,9 @@ def continuing(app: object, handler: Callable[..., Any], where: str) -> Callable
             request = next((one for one in args if isinstance(one, Request)), None)
             if request is not None and not task.done():
                 request._detach_deferred()  # pyright: ignore[reportPrivateUsage]
-                task.add_done_callback(partial(end, request))
-            task.add_done_callback(report)
+                task.add_done_callback(partial(_end_detached, request))
+            task.add_done_callback(partial(_report, where))
             raise
-
-    def end(request: Request, task: asyncio.Future[Any]) -> None:
-        is_failed = task.cancelled() or task.exception() is not None
-        request._end_detached(is_failed)  # pyright: ignore[reportPrivateUsage]
-
-    def report(task: asyncio.Future[Any]) -> None:
-        # Its client is gone, and nothing else would say what became of it.
-        error = None if task.cancelled() else task.exception()
-        if error is not None and not comes_from_disconnection(error):
-            log_exception(f"{where} failed after its client had disconnected", error)
 
     return run
 

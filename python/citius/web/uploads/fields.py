@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ALGORITHMS: Final = ("sha1", "sha256", "sha512", "md5")
 """What ``Upload-Checksum`` may be."""
@@ -25,13 +28,33 @@ def integer(text: str | None) -> int | None:
 def filename_of(disposition: str) -> str:
     """The name in a ``Content-Disposition``; that of RFC 8187 first."""
     plain = ""
-    for part in disposition.split(";")[1:]:
-        name, _, value = part.strip().partition("=")
-        if name.lower() == "filename*" and value.lower().startswith("utf-8''"):
+    for name, value in _parameters(disposition):
+        if name == "filename*" and value.lower().startswith("utf-8''"):
             return base_name(unquote(value[7:]))
-        if name.lower() == "filename":
-            plain = value.strip('"')
+        if name == "filename":
+            plain = value
     return base_name(plain)
+
+
+def _parameters(text: str) -> Iterator[tuple[str, str]]:
+    """The parameters of a value, whose quoted strings may have semicolons."""
+    _, _, rest = text.partition(";")
+    while rest:
+        name, equals, rest = rest.partition("=")
+        if not equals:
+            return
+        rest = rest.lstrip()
+        if not rest.startswith('"'):
+            value, _, rest = rest.partition(";")
+            yield name.strip().lower(), value.strip()
+            continue
+        at, made = 1, ""
+        while at < len(rest) and rest[at] != '"':
+            at += rest[at] == "\\"
+            made += rest[at : at + 1]
+            at += 1
+        yield name.strip().lower(), made
+        _, _, rest = rest[at + 1 :].partition(";")
 
 
 def base_name(name: str) -> str:

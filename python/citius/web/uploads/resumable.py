@@ -24,6 +24,7 @@ from citius.errors import ClientDisconnected, ConfigError, HTTPError, NotFound
 from citius.web.declarations.checks import describe
 from citius.web.declarations.generic_signatures import signature_of
 from citius.web.declarations.parameters.sources import Depends
+from citius.web.execution.background import to_its_end
 from citius.web.responses.declared.other_results import result_filter
 from citius.web.routing.declared_routes import Route, declare
 from citius.web.security.owners import owner_text
@@ -38,7 +39,7 @@ from citius.web.uploads.fields import (
     metadata_of,
 )
 from citius.web.uploads.mistakes import TUS, Wrong, is_tus_of, refusal, with_field
-from citius.web.uploads.store import Appender, LetGo, UploadDirectory, UploadRecord
+from citius.web.uploads.store import Appender, Complete, LetGo, UploadDirectory, UploadRecord
 from citius.web.uploads.upload import Upload
 
 if TYPE_CHECKING:
@@ -317,17 +318,14 @@ class Uploads:
     ) -> Response:
         """Append the body of a request; the response, of the application if that was all."""
         is_tus = is_tus_of(request)
-        if record.is_complete:
-            fields = {"upload-complete": "?0", "upload-offset": str(record.length)}
-            raise self._wrong(request, 409 if is_tus else 400, "the upload is complete", fields)
         try:
             async with self._store.taken(owner, record) as fd:
                 checksum = self._checksum(request) if is_tus else None
-                appender = Appender(fd, checksum and checksum[0])
+                appender = Appender(fd, checksum and checksum[0], self._store.check_space)
                 if appender.offset != offset:
                     raise self._mismatch(request, appender.offset, offset)
                 said = self._length(request, offset, complete=complete, is_tus=is_tus)
-                if said is not None and record.length is not None and said != record.length:
+                if said is not None and (said < offset or record.length not in (None, said)):
                     raise self._wrong(
                         request, 400, "inconsistent length values for upload",
                         {"upload-complete": "?0"}, type="inconsistent-upload-length",
@@ -350,6 +348,11 @@ class Uploads:
                         request, 400, "the upload is not complete", {"upload-complete": "?0"}
                     )
                 return await self._finished(request, owner, record, finish, appender.offset)
+        except Complete:
+            fields = {"upload-complete": "?0", "upload-offset": str(record.length)}
+            raise self._wrong(
+                request, 409 if is_tus else 400, "the upload is complete", fields
+            ) from None
         except LetGo:
             raise self._wrong(request, 409, "another request of this upload has come") from None
 
@@ -398,22 +401,26 @@ class Uploads:
         upload = Upload(request)
         place = self._store.file(owner, record)
         upload.fill(record, place, size)
-        try:
-            value = await finish(upload)
-            value = value if self._keep is None else self._keep(value)
-        except BaseException as error:
-            # It has not been taken; a client that asks again begins anew.
-            self._store.remove(owner, record)
-            if isinstance(error, HTTPError) and request.header("upload-complete") is not None:
-                raise with_field(error, "upload-complete", "?1") from None
-            raise
-        response = Response(b"", 204) if value is None else request._own(value)  # pyright: ignore[reportPrivateUsage]
-        if response.status_code >= 400:
-            self._store.remove(owner, record)
-        else:
-            record.is_complete, record.length = True, size
-            self._store.save(owner, record)
-            place.unlink(missing_ok=True)
+
+        async def hand_over() -> Response:
+            try:
+                value = await finish(upload)
+                value = value if self._keep is None else self._keep(value)
+                response = Response(b"", 204) if value is None else request._own(value)  # pyright: ignore[reportPrivateUsage]
+            except Exception as error:
+                # It has not been taken; a client that asks again begins anew. One that was cut off stays.
+                self._store.remove(owner, record)
+                if isinstance(error, HTTPError) and request.header("upload-complete") is not None:
+                    raise with_field(error, "upload-complete", "?1") from None
+                raise
+            if response.status_code >= 400:
+                self._store.remove(owner, record)
+            else:
+                self._store.finish(owner, record, size)
+            return response
+
+        async with self._store.handed(record):
+            response = await to_its_end(request, hand_over, self._what)
         if not is_tus_of(request):
             if request.header("upload-complete") is not None:
                 response.headers["upload-complete"] = "?1"
@@ -454,6 +461,8 @@ class Uploads:
                         done = await self._finished(request, owner, record, finish, offset)
                         if done.status_code >= 400:
                             return done
+            except Complete:
+                offset = record.length or 0
             except LetGo:
                 raise self._wrong(request, 409, "another request of this upload has come") from None
         fields = {"upload-offset": str(offset), "cache-control": "no-store"}
@@ -480,6 +489,8 @@ class Uploads:
             try:
                 async with self._store.taken(owner, record):
                     self._store.remove(owner, record)
+            except Complete:
+                pass
             except LetGo:
                 raise self._wrong(request, 409, "another request of this upload has come") from None
         self._store.remove(owner, record)

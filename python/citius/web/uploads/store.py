@@ -3,11 +3,14 @@
 ```text
 DIRECTORY/OWNER/ID       the bytes; how many there are is the offset
 DIRECTORY/OWNER/ID.json  what the client has said of it
-DIRECTORY/OWNER/ID.stop  asks the request that is appending, in any worker, to let go
+DIRECTORY/OWNER/ID.done  the same, when the application has taken it
+DIRECTORY/OWNER/ID.lock  locked by the request that uses it
+DIRECTORY/OWNER/ID.stop  asks that request, in any worker, to let go
 ```
 
-A request that appends holds the kernel's lock of the file, which ends with its process. Everything is found
-again after a restart, and by all workers and machines that share the directory. Tests: ``tests/uploads/``.
+The lock is the kernel's, and ends with its process. It is not that of the bytes, which the application moves
+while the request has them. Everything is found again after a restart, and by all workers and machines that
+share the directory. Tests: ``tests/uploads/``.
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ import shutil
 import string
 import time
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
 from citius.errors import HTTPError
+from citius.observability.logging import log_exception
+from citius.threads import Thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterator
@@ -46,8 +51,16 @@ _OF_IDS = frozenset(string.ascii_letters + string.digits + "-_")
 _LOOK_S = 0.1
 
 
+# What there is of an upload beside its bytes.
+_SUFFIXES = (".json", ".done", "", ".stop", ".lock")
+
+
 class LetGo(Exception):
     """Another request of the same upload has come."""
+
+
+class Complete(Exception):
+    """The application has got the upload meanwhile."""
 
 
 @dataclass(slots=True)
@@ -89,6 +102,7 @@ class UploadDirectory:
         self._owner_uploads_max = owner_uploads_max
         self._free_bytes_min = free_bytes_min
         self._swept_at = 0.0
+        self._handed: set[str] = set()
 
     def open(self) -> None:
         """Make the directory, and forget what has expired.
@@ -97,7 +111,8 @@ class UploadDirectory:
             OSError: It cannot be made.
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.sweep(at_once=True)
+        self._swept_at = time.time()
+        self.sweep()
 
     def create(self, owner: str, record: UploadRecord) -> None:
         """Begin an upload.
@@ -105,11 +120,11 @@ class UploadDirectory:
         Raises:
             HTTPError: The owner has too many, or the disk is full.
         """
-        self.sweep()
+        self._sweep_now_and_then()
         home = self._home(owner)
         home.mkdir(mode=0o700, exist_ok=True)
-        with _locked(home / ".lock"):
-            open_ones = sum(1 for one in _records(home) if not one.is_complete)
+        with _file_locked(home / ".lock"):
+            open_ones = sum(1 for one in _records(home, "*.json") if not one.is_complete)
             if open_ones >= self._owner_uploads_max:
                 raise HTTPError(
                     429, f"{open_ones} uploads are not complete; finish or cancel one of them",
@@ -134,17 +149,20 @@ class UploadDirectory:
         """What is known of an upload of an owner, at a path."""
         if len(identifier) != _ID_CHARS or not _OF_IDS.issuperset(identifier):
             return None
-        record = _read(self._home(owner) / f"{identifier}.json")
+        record = _known(self._home(owner) / identifier)
         if record is None or record.path != path:
             return None
         return None if self.expires_at(record) <= time.time() else record
 
     def save(self, owner: str, record: UploadRecord) -> None:
         """Keep what is known of an upload."""
-        place = self._home(owner) / f"{record.id}.json"
+        place = self._home(owner) / record.id
         new = place.with_suffix(".new")
         new.write_text(json.dumps(asdict(record)))
-        new.replace(place)
+        new.replace(place.with_suffix(".done" if record.is_complete else ".json"))
+        if record.is_complete:
+            # Those that are not are counted, and looked at, whenever one begins.
+            place.with_suffix(".json").unlink(missing_ok=True)
 
     def file(self, owner: str, record: UploadRecord) -> Path:
         """Where its bytes are."""
@@ -159,72 +177,134 @@ class UploadDirectory:
 
     def remove(self, owner: str, record: UploadRecord) -> None:
         """Forget an upload."""
+        _forget(self.file(owner, record))
+
+    def finish(self, owner: str, record: UploadRecord, size: int) -> None:
+        """Keep that the application has got an upload."""
+        record.is_complete, record.length = True, size
+        self.save(owner, record)
         place = self.file(owner, record)
-        for one in (place.with_suffix(".json"), place, place.with_suffix(".stop")):
-            one.unlink(missing_ok=True)
+        for suffix in ("", ".stop", ".lock"):
+            place.with_suffix(suffix).unlink(missing_ok=True)
 
     def expires_at(self, record: UploadRecord) -> float:
         """When it is forgotten."""
         return record.begun_at + self._age_s
 
-    def sweep(self, *, at_once: bool = False) -> None:
-        """Forget what has expired, now and then."""
+    def sweep(self) -> None:
+        """Forget what has expired, and what a process that was killed has left."""
         now = time.time()
-        if not at_once and now - self._swept_at < SWEEP_S:
-            return
-        self._swept_at = now
         for home in self._directory.iterdir():
             if not home.is_dir():
                 continue
-            for record in _records(home):
+            for record in _records(home, "*.json", "*.done"):
                 if self.expires_at(record) <= now:
                     # A request that appends goes on with a file that has no name.
-                    for suffix in (".json", "", ".stop"):
-                        (home / f"{record.id}{suffix}").unlink(missing_ok=True)
+                    _forget(home / record.id)
+            for one in home.iterdir():
+                if not one.stem.startswith(".") and _known(home / one.stem) is None:
+                    with suppress(FileNotFoundError):
+                        if one.stat().st_mtime + self._age_s <= now:
+                            one.unlink()
+
+    def _sweep_now_and_then(self) -> None:
+        """Have a thread do so: there may be many."""
+        now = time.time()
+        if now - self._swept_at < SWEEP_S:
+            return
+        self._swept_at = now
+        Thread(target=self._sweep_aside, name="citius-uploads", daemon=True).start()
+
+    def _sweep_aside(self) -> None:
+        try:
+            self.sweep()
+        except OSError as error:
+            log_exception(f"uploads in {self._directory} that have expired are not removed", error)
 
     @asynccontextmanager
     async def taken(self, owner: str, record: UploadRecord) -> AsyncGenerator[int]:
         """The file of an upload, which no other request uses; the block is cancelled if another one comes.
 
+        The record is what is known of it by then.
+
         Raises:
             LetGo: Another request has come.
+            Complete: The application has got it.
             HTTPError: The one before does not let go, or the upload is gone.
         """
         place = self.file(owner, record)
-        stop = place.with_suffix(".stop")
-        try:
-            fd = os.open(place, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-        except FileNotFoundError:
-            raise HTTPError(404, "there is no such upload") from None
-        token = secrets.token_hex(8)
-        try:
-            await self._lock(fd, stop, token)
-            stop.unlink(missing_ok=True)
-            task = asyncio.current_task()
-            assert task is not None, "awaited by a handler"
-            was_asked = False
-
-            async def look() -> None:
-                nonlocal was_asked
-                while not stop.exists():
-                    await asyncio.sleep(_LOOK_S)
-                was_asked = True
-                task.cancel()
-
-            looking = asyncio.ensure_future(look())
+        async with self._locked(place):
+            fd = _open(place, record)
             try:
-                yield fd
-            except asyncio.CancelledError:
-                if not was_asked:
-                    raise
-                task.uncancel()
-                raise LetGo from None
+                with self._asked(place, record):
+                    yield fd
             finally:
-                looking.cancel()
-        finally:
-            os.close(fd)
+                os.close(fd)
 
-    async def _lock(self, fd: int, stop: Path, token: str) -> None:
+    @asynccontextmanager
+    async def _locked(self, place: Path) -> AsyncGenerator[None]:
+        """The lock of an upload."""
+        lock, stop = place.with_suffix(".lock"), place.with_suffix(".stop")
+        while True:
+            fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o600)
+            try:
+                await self._wait_for(fd, stop)
+                if not _is_at(fd, lock):
+                    continue  # the one before has removed it
+                stop.unlink(missing_ok=True)
+                try:
+                    yield
+                finally:
+                    if _known(place) is None or not place.exists():
+                        lock.unlink(missing_ok=True)
+                return
+            finally:
+                os.close(fd)
+
+    @contextmanager
+    def _asked(self, place: Path, record: UploadRecord) -> Generator[None]:
+        """Cancel the block if another request comes, until the application has the upload.
+
+        Raises:
+            LetGo: One has come.
+        """
+        stop, task = place.with_suffix(".stop"), asyncio.current_task()
+        assert task is not None, "awaited by a handler"
+        was_asked = False
+
+        async def look() -> None:
+            nonlocal was_asked
+            while record.id in self._handed or not stop.exists():
+                await asyncio.sleep(_LOOK_S)
+            was_asked = True
+            task.cancel()
+
+        looking = asyncio.ensure_future(look())
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not was_asked:
+                raise
+            task.uncancel()
+            raise LetGo from None
+        finally:
+            looking.cancel()
+
+    @asynccontextmanager
+    async def handed(self, record: UploadRecord) -> AsyncGenerator[None]:
+        """While the application has an upload no other request ends this one.
+
+        Raises:
+            asyncio.CancelledError: One has done so before.
+        """
+        self._handed.add(record.id)
+        try:
+            await asyncio.sleep(0)
+            yield
+        finally:
+            self._handed.discard(record.id)
+
+    async def _wait_for(self, fd: int, stop: Path) -> None:
         until = time.monotonic() + TAKE_S
         while True:
             try:
@@ -232,9 +312,11 @@ class UploadDirectory:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > until:
-                    raise HTTPError(423, "another request appends to the upload") from None
+                    raise HTTPError(
+                        423, "another request has the upload", {"retry-after": "1"}
+                    ) from None
                 with suppress(OSError):
-                    stop.write_text(token)
+                    stop.touch(mode=0o600)
                 await asyncio.sleep(_LOOK_S / 4)
             else:
                 return
@@ -270,10 +352,16 @@ async def until_done(
 class Appender:
     """Writes what comes to the file of an upload, many pieces at once, in a thread."""
 
-    def __init__(self, fd: int, algorithm: str | None) -> None:
+    def __init__(
+        self,
+        fd: int,
+        algorithm: str | None,
+        make_sure_of_space: Callable[[int], object] = lambda needed: None,
+    ) -> None:
         self.offset = os.fstat(fd).st_size
         """Bytes that the file has, and those that wait to be written."""
         self._fd = fd
+        self._make_sure_of_space = make_sure_of_space
         self._began_at = self.offset
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
@@ -296,6 +384,9 @@ class Appender:
         Raises:
             HTTPError: The disk is full.
         """
+        if not self._waiting:
+            return
+        self._make_sure_of_space(self._waiting_bytes)
         data, self._waiting, self._waiting_bytes = b"".join(self._waiting), [], 0
         view = memoryview(data)
         try:
@@ -316,7 +407,7 @@ class Appender:
 
 
 @contextmanager
-def _locked(place: Path) -> Generator[None]:
+def _file_locked(place: Path) -> Generator[None]:
     """The kernel's lock of a file."""
     fd = os.open(place, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o600)
     try:
@@ -326,11 +417,48 @@ def _locked(place: Path) -> Generator[None]:
         os.close(fd)
 
 
-def _records(home: Path) -> Iterator[UploadRecord]:
-    for one in home.glob("*.json"):
-        record = _read(one)
-        if record is not None:
-            yield record
+def _records(home: Path, *patterns: str) -> Iterator[UploadRecord]:
+    for pattern in patterns:
+        for one in home.glob(pattern):
+            record = _read(one)
+            if record is not None:
+                yield record
+
+
+def _known(place: Path) -> UploadRecord | None:
+    """What is known of the upload whose bytes are at ``place``."""
+    return _read(place.with_suffix(".done")) or _read(place.with_suffix(".json"))
+
+
+def _open(place: Path, record: UploadRecord) -> int:
+    """The file of an upload that is locked, and what is known of it.
+
+    Raises:
+        Complete: The application has got it.
+        HTTPError: It is gone.
+    """
+    known = _known(place)
+    if known is not None:
+        for one in fields(known):
+            setattr(record, one.name, getattr(known, one.name))
+        if record.is_complete:
+            raise Complete
+        with suppress(FileNotFoundError):
+            return os.open(place, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    raise HTTPError(404, "there is no such upload")
+
+
+def _is_at(fd: int, place: Path) -> bool:
+    """Whether a file has this name still."""
+    try:
+        return os.path.samestat(os.fstat(fd), place.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _forget(place: Path) -> None:
+    for suffix in _SUFFIXES:
+        place.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _read(place: Path) -> UploadRecord | None:
