@@ -106,6 +106,14 @@ def test_fields_are_kept_true(server: Server) -> None:
         assert (reply.status, gzip.decompress(reply.body)) == (201, TEXT)
 
 
+def test_an_unchanged_response_varies_as_the_whole_one_does(server: Server) -> None:
+    """RFC 9110 §15.4.5: a cache replaces the fields that it has by those of a 304."""
+    for accepted in ("gzip", "identity"):
+        assert (
+            server.get("/status/304", accept_encoding=accepted).headers["vary"] == "accept-encoding"
+        )
+
+
 def test_head_says_what_get_would(server: Server) -> None:
     with server.connect() as peer:
         for path in ("/text", "/events"):

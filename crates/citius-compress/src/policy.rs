@@ -19,19 +19,8 @@ pub struct Policy {
 impl Policy {
     /// Whether a response's content may be sent in another coding.
     pub(crate) fn may_code(&self, response: &ResponseHead<'_>) -> bool {
-        let (mut is_free, mut media_type) = (true, response.content_type.unwrap_or_default());
-        for (name, value) in response.fields.iter() {
-            match name {
-                // Digests are of the content as it is (RFC 9530).
-                b"content-encoding" | b"content-range" | b"content-digest" | b"repr-digest"
-                | b"digest" | b"content-md5" => return false,
-                b"cache-control" => is_free &= !lists(value, b"no-transform"),
-                b"content-type" => media_type = value,
-                _ => {}
-            }
-        }
-        let code = response.status.code();
-        is_free && !matches!(code, 204 | 205 | 206 | 304) && self.is_worth_it(media_type)
+        !matches!(response.status.code(), 204 | 205 | 206 | 304)
+            && is_free(response).is_some_and(|media_type| self.is_worth_it(media_type))
     }
 
     fn is_worth_it(&self, media_type: &[u8]) -> bool {
@@ -50,6 +39,29 @@ impl Policy {
                 .iter()
                 .any(|other| other.eq_ignore_ascii_case(&essence))
     }
+}
+
+/// The media type of a response that nothing forbids to send in another coding.
+fn is_free<'a>(response: &ResponseHead<'a>) -> Option<&'a [u8]> {
+    let mut media_type = response.content_type.unwrap_or_default();
+    for (name, value) in response.fields.iter() {
+        match name {
+            // Digests are of the content as it is (RFC 9530).
+            b"content-encoding" | b"content-range" | b"content-digest" | b"repr-digest"
+            | b"digest" | b"content-md5" => return None,
+            b"cache-control" if lists(value, b"no-transform") => return None,
+            b"content-type" => media_type = value,
+            _ => {}
+        }
+    }
+    Some(media_type)
+}
+
+/// Whether a response stands for one that may have been sent in another coding.
+///
+/// It has no media type, and has `Vary` as the 200 has it (RFC 9110 §15.4.5).
+pub(crate) fn is_of_coded(response: &ResponseHead<'_>) -> bool {
+    response.status.code() == 304 && is_free(response).is_some()
 }
 
 /// Texts by another name, and binary formats that are not compressed in themselves.

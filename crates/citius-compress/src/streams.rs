@@ -16,7 +16,7 @@ use citius_http::{
 };
 
 use crate::encoder::{Encoder, Levels};
-use crate::policy::{Policy, coded_fields};
+use crate::policy::{Policy, coded_fields, is_of_coded};
 
 /// Bytes of one response that are compressed in one go: about two milliseconds.
 const STEP_BYTES: usize = 128 * 1024;
@@ -176,6 +176,14 @@ impl Compressor {
             // The kernel sends files with `sendfile`, which is faster than compressing them.
             Payload::File(_) => return sink.send(Action::Respond(response, payload)),
         };
+        if is_of_coded(&response) {
+            let fields = coded_fields(response.fields, None)?;
+            let fields = &fields;
+            return sink.send(Action::Respond(
+                ResponseHead { fields, ..response },
+                payload,
+            ));
+        }
         let length = bytes.len() as u64;
         let is_announced = response.fields.content_length.is_none_or(|n| n == length);
         if length < u64::from(self.limits.compress_bytes_min)
@@ -206,6 +214,11 @@ impl Compressor {
         response: ResponseHead<'_>,
         sink: &mut impl Sink,
     ) -> Result<(), Fault> {
+        if is_of_coded(&response) {
+            let fields = coded_fields(response.fields, None)?;
+            let fields = &fields;
+            return sink.send(Action::Start(ResponseHead { fields, ..response }));
+        }
         let announced = response.fields.content_length;
         let is_short = announced.is_some_and(|n| n < u64::from(self.limits.compress_bytes_min));
         if is_short || !self.policy.may_code(&response) {
@@ -519,6 +532,62 @@ mod tests {
         decoder.read_to_end(&mut plain).unwrap();
         let expected = [b"first ", &content(0, 1_500_000)[..], b"last"].concat();
         assert!(plain == expected);
+    }
+
+    #[test]
+    fn a_304_varies_as_its_200_does() {
+        struct Heads(Vec<Vec<u8>>);
+        impl Sink for Heads {
+            fn send(&mut self, action: Action<'_>) -> Result<(), Fault> {
+                if let Action::Respond(head, _) | Action::Start(head) = action {
+                    self.0.push(head.fields.lines().to_vec());
+                }
+                Ok(())
+            }
+
+            fn read(&mut self, _: &FileRange) -> std::io::Result<Vec<u8>> {
+                unreachable!("there is no file")
+            }
+        }
+        let (compressor, _) = begun(&mut Wire::default());
+        for (name, value, expected) in [
+            (
+                "vary",
+                "origin",
+                "vary: origin\r\nvary: accept-encoding\r\n",
+            ),
+            ("vary", "accept-encoding", "vary: accept-encoding\r\n"),
+            (
+                "cache-control",
+                "no-transform",
+                "cache-control: no-transform\r\n",
+            ),
+        ] {
+            let mut fields = Fields::default();
+            fields.push(name.as_bytes(), value.as_bytes()).unwrap();
+            let head = || ResponseHead {
+                status: Status::from_const(304),
+                content_type: None,
+                fields: &fields,
+            };
+            for coding in [Some(Coding::Gzip), None] {
+                let mut sent = Heads(Vec::new());
+                for action in [
+                    Action::Start(head()),
+                    Action::Respond(head(), Payload::Copied(b"")),
+                ] {
+                    let mut streams = Streams(vec![Entry {
+                        stream: 7,
+                        coding,
+                        levels: Levels::default(),
+                        head_only: false,
+                        running: None,
+                    }]);
+                    compressor.send(&mut streams, 7, action, &mut sent).unwrap();
+                }
+                assert_eq!(sent.0, [expected.as_bytes(); 2]);
+            }
+        }
     }
 
     #[test]
