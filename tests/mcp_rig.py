@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 from typing import Any, Protocol
 
 import httpx
@@ -231,3 +233,45 @@ class Listening(Stream):
         self.pieces = self.response.iter_raw()
         self.received = b""
         self.last_id = last_id
+
+
+class Process:
+    """The command, as a client starts it."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "citius", "mcp", *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def send(self, *messages: dict[str, Any] | bytes) -> None:
+        assert self.process.stdin is not None
+        for one in messages:
+            data = one if isinstance(one, bytes) else json.dumps(one).encode()
+            self.process.stdin.write(data + b"\n")
+        self.process.stdin.flush()
+
+    def next(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def end(self) -> tuple[list[dict[str, Any]], str]:
+        """What is left of standard output, and standard error."""
+        output, errors = self.process.communicate(timeout=30)
+        assert self.process.returncode == 0, errors
+        return [json.loads(line) for line in output.splitlines()], errors.decode()
+
+    def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> dict[str, Any]:
+        self.send(
+            request(
+                "initialize", 0, protocolVersion=version, capabilities=capabilities,
+                clientInfo={"name": "tests", "version": "1"},
+            )
+        )  # fmt: skip
+        said = self.next()
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return said["result"]
+
+
+def request(method: str, identifier: int | str, /, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": identifier, "method": method, "params": params}

@@ -387,7 +387,7 @@ def mcp_command(
     target: str, path: str | None, headers: tuple[str, ...], app_dir: str, factory: bool
 ) -> None:
     """Serve the MCP server of TARGET on standard input and output, for clients that start it themselves."""
-    from citius.mcp.stdio import serve
+    from citius.mcp.stdio import serve, take_pipes
 
     fields: list[tuple[str, str]] = []
     for header in headers:
@@ -395,9 +395,10 @@ def mcp_command(
         if not colon or not name.strip():
             raise click.UsageError(f"--header: expected NAME:VALUE, got {header!r}")
         fields.append((name.strip(), value.strip()))
+    pipes = take_pipes()
     try:
         app = _native_application(target, app_dir, factory)
-        serve(app, Config(app_dir=app_dir), path=path, headers=fields)
+        serve(app, Config(app_dir=app_dir), pipes, path=path, headers=fields)
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
 

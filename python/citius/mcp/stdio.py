@@ -5,8 +5,9 @@ line of input ── POST in memory ── the application, as over HTTP ── 
 ```
 
 So dependencies, middleware, limits and errors are those of ``citius serve``. Fields of HTTP that a client
-would send are made of its messages; credentials are given with ``--header``. Standard output has messages
-alone: what the application prints goes to standard error. Tests: ``tests/mcp/test_stdio.py``.
+would send are made of its messages; credentials are given with ``--header``. Standard input and output have
+messages alone: what the application and its processes print, also while it is imported, goes to standard
+error, and they read nothing. Tests: ``tests/mcp/test_stdio.py``, ``tests/mcp/test_stdio_ends.py``.
 """
 
 from __future__ import annotations
@@ -16,27 +17,39 @@ import base64
 import os
 import signal
 import sys
+from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from citius.errors import ConfigError
 from citius.mcp.faults import INTERNAL_ERROR, PARSE_ERROR, Fault
 from citius.mcp.protocol import PROTOCOL_VERSION, STATELESS, encode, parsed
+from citius.process import leaving
 from citius.threads import Thread
 from citius.web.interop.asgi import ASGIAdapter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from citius.mcp.server import MCPServer
     from citius.settings.config import Config
     from citius.web.application.app import App
 
 RUNNING_MAX: Final = 100
-"""Requests that are served at once. Exceeded: standard input is not read."""
+"""Requests that are served at once. Exceeded: further ones wait."""
+
+WAITING_MAX: Final = 900
+"""Requests that wait, while answers and cancellations are read. Exceeded: standard input is not read."""
 
 DRAIN_S: Final = 5.0
 """How long requests may take when standard input has ended. Exceeded: they are cancelled."""
+
+END_S: Final = 5.0
+"""How long the application may take to end then. Exceeded: what has not ended is left behind."""
+
+_READ_BYTES: Final = 64 * 1024
+_CANCEL_S: Final = 1.0
 
 _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
@@ -66,19 +79,38 @@ def server_of(app: App, path: str | None) -> MCPServer:
     return next(iter(servers.values()))
 
 
+class Pipes(NamedTuple):
+    """Standard input and output, which the application has not got."""
+
+    source: int
+    output: int
+
+
+def take_pipes() -> Pipes:
+    """Take standard input and output, before the application is imported."""
+    pipes = Pipes(os.dup(0), os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # a process that it starts would read messages of the client
+    os.close(nothing)
+    os.dup2(2, 1)  # what it prints, also by way of the descriptor
+    sys.stdin, sys.stdout = open(0, closefd=False), sys.stderr  # noqa: SIM115
+    return pipes
+
+
 def serve(
-    app: App, config: Config, *, path: str | None, headers: Sequence[tuple[str, str]]
+    app: App,
+    config: Config,
+    pipes: Pipes,
+    *,
+    path: str | None,
+    headers: Sequence[tuple[str, str]],
 ) -> None:
     """Serve until standard input ends.
 
     Raises:
         ConfigError: There is no such server, or the application cannot be served.
     """
-    server = server_of(app, path)
-    output = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what the application prints, also by way of the descriptor
-    sys.stdout = sys.stderr
-    asyncio.run(_Bridge(app, config, server, headers, sys.stdin.buffer, output).run())
+    asyncio.run(_Bridge(app, config, server_of(app, path), headers, pipes).run())
 
 
 class _Bridge:
@@ -90,20 +122,22 @@ class _Bridge:
         config: Config,
         server: MCPServer,
         headers: Sequence[tuple[str, str]],
-        source: BinaryIO,
-        output: Any,
+        pipes: Pipes,
     ) -> None:
         self._adapter = ASGIAdapter(app, config)
         self._bytes_max: int = config.limits_in_force.get("body_bytes_max", 16 * 1024 * 1024)
         self._server = server
         server.resume_s = 0  # a pipe that breaks does not come back
         self._headers = [(name.lower().encode(), value.encode()) for name, value in headers]
-        self._source, self._output = source, output
+        self._pipes = pipes
         self._session: str | None = None
         self._version: str | None = None
         self._writing = asyncio.Lock()
-        self._room = asyncio.Semaphore(RUNNING_MAX)
+        self._room = asyncio.Semaphore(RUNNING_MAX + WAITING_MAX)
         self._requests: dict[Any, _Exchange] = {}
+        self._running = 0
+        self._waiting: deque[_Exchange] = deque()
+        """Requests that are not begun yet."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stream: asyncio.Task[None] | None = None
 
@@ -137,6 +171,7 @@ class _Bridge:
         try:
             while (line := await lines.get()) is not None:
                 await self._take(line)
+            leaving.end_by(monotonic() + DRAIN_S + END_S, 0)
             await self._drain()
         finally:
             ended.set()
@@ -145,11 +180,8 @@ class _Bridge:
     def _read(self, loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes | None]) -> None:
         """Read lines, in a thread: standard input may be a file, a pipe or a terminal."""
         with suppress(RuntimeError):  # the loop is closed
-            while line := self._source.readline(self._bytes_max + 1):
-                taken = asyncio.run_coroutine_threadsafe(self._offer(lines, line), loop)
-                taken.result()
-                while not line.endswith(b"\n") and len(line) > self._bytes_max:
-                    line = self._source.readline(self._bytes_max + 1)
+            for line in _lines(self._pipes.source, self._bytes_max):
+                asyncio.run_coroutine_threadsafe(self._offer(lines, line), loop).result()
             loop.call_soon_threadsafe(lines.put_nowait, None)
 
     async def _offer(self, lines: asyncio.Queue[bytes | None], line: bytes) -> None:
@@ -162,12 +194,18 @@ class _Bridge:
         for one in list(self._requests.values()):
             if one.is_endless:
                 one.leave()
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=DRAIN_S)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late)
+        until = monotonic() + DRAIN_S
+        while self._tasks and monotonic() < until:
+            # What waits is begun by what ends.
+            await asyncio.wait(
+                self._tasks, timeout=until - monotonic(), return_when=asyncio.FIRST_COMPLETED
+            )
+        self._waiting.clear()
+        late = list(self._tasks)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=_CANCEL_S)
 
     async def _take(self, line: bytes) -> None:
         """One line: a message."""
@@ -185,33 +223,55 @@ class _Bridge:
             return
         given = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
         method = given.get("method")
-        if method == "notifications/cancelled" and self._session is None:
-            params = given.get("params")
-            named = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
-            wanted = named.get("requestId")
-            exchange = self._requests.get(wanted) if isinstance(wanted, (int, str)) else None
-            if exchange is not None:
-                exchange.leave()
+        if method == "notifications/cancelled" and self._cancel(given):
             self._room.release()
             return
         exchange = _Exchange(self, given, line)
-        identifier = given.get("id")
-        if method is not None and type(identifier) in (int, str):
-            self._requests[identifier] = exchange
-        task = asyncio.get_running_loop().create_task(self._serve(exchange, identifier))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if exchange.identifier is not None:
+            self._requests[exchange.identifier] = exchange
+            if self._running >= RUNNING_MAX and method != "initialize":
+                self._waiting.append(exchange)
+                return
+        task = self._begin(exchange)
         # What follows belongs to the session that this begins, or comes after it in its order.
-        if method == "initialize" or identifier is None:
+        if method == "initialize" or given.get("id") is None:
             await asyncio.wait((task,))
 
-    async def _serve(self, exchange: _Exchange, identifier: Any) -> None:
+    def _cancel(self, notification: dict[str, Any]) -> bool:
+        """Cancel a request that waits or is without a session; ``False`` if the server does that."""
+        params = notification.get("params")
+        named = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        wanted = named.get("requestId")
+        exchange = self._requests.get(wanted) if isinstance(wanted, (int, str)) else None
+        if exchange is not None and exchange in self._waiting:
+            self._waiting.remove(exchange)
+            del self._requests[wanted]
+            self._room.release()
+            return True
+        if self._session is None and exchange is not None:
+            exchange.leave()
+        return self._session is None
+
+    def _begin(self, exchange: _Exchange) -> asyncio.Task[None]:
+        if exchange.identifier is not None:
+            self._running += 1
+        task = asyncio.get_running_loop().create_task(self._serve(exchange))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _serve(self, exchange: _Exchange) -> None:
+        identifier = exchange.identifier
         try:
             await exchange.run()
         finally:
             self._room.release()
-            if type(identifier) in (int, str) and self._requests.get(identifier) is exchange:
-                del self._requests[identifier]
+            if identifier is not None:
+                if self._requests.get(identifier) is exchange:
+                    del self._requests[identifier]
+                self._running -= 1
+                if self._waiting and self._running < RUNNING_MAX:
+                    self._begin(self._waiting.popleft())
 
     # --- what an exchange needs -----------------------------------------------------------------------------
 
@@ -283,13 +343,38 @@ class _Bridge:
 
     async def _write(self, message: bytes) -> None:
         async with self._writing:
-            await asyncio.to_thread(_write_all, self._output, message + b"\n")
+            await asyncio.to_thread(_write_all, self._pipes.output, message + b"\n")
 
 
-def _write_all(output: Any, data: bytes) -> None:
+def _write_all(output: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[output.write(view) :]
+        view = view[os.write(output, view) :]
+
+
+def _lines(source: int, bytes_max: int) -> Iterator[bytes]:
+    """The lines of a descriptor; of one that is too long the first ``bytes_max + 1`` bytes.
+
+    Without a buffer of Python's, whose lock a thread that waits for input would hold at the exit.
+    """
+    begun, is_cut = bytearray(), False
+    while data := os.read(source, _READ_BYTES):
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            if not is_cut:
+                begun += end
+                yield bytes(begun[: bytes_max + 1])
+            begun.clear()
+            is_cut = False
+        if is_cut:
+            continue
+        begun += rest
+        if len(begun) > bytes_max:
+            yield bytes(begun[: bytes_max + 1])
+            begun.clear()
+            is_cut = True
+    if begun:
+        yield bytes(begun)
 
 
 class _Exchange:
@@ -300,6 +385,9 @@ class _Exchange:
     ) -> None:
         self._bridge = bridge
         self._message = message
+        identifier = message.get("id")
+        is_request = message.get("method") is not None and type(identifier) in (int, str)
+        self.identifier: int | str | None = identifier if is_request else None
         self._line = line.strip()
         self._method = method
         self._left = asyncio.Event()

@@ -38,6 +38,14 @@ def leave_by(until: float) -> None:
     _until = until
 
 
+def end_by(until: float, code: int) -> None:
+    """Have the process be over by a time, whatever the application does, with ``code`` if it is not."""
+    global _code
+    leave_by(until)
+    _code = code
+    _watch()
+
+
 def bound_exit(code: int) -> None:
     """Have the interpreter's exit, when it begins, be over within the drain; ``code`` is the server's."""
     global _code, _is_registered
