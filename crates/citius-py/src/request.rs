@@ -177,6 +177,16 @@ impl Request {
     pub(crate) fn end_handler(slf: &Bound<'_, Self>, is_failed: bool) {
         let this = slf.get();
         this.progress.end(&this.handle, slf.as_any(), is_failed);
+        this.end_reading(slf.py());
+    }
+
+    /// Nobody passes on any more what comes of a body that is read piece by piece: who still waits for it learns that.
+    fn end_reading(&self, py: Python<'_>) {
+        let mut body = lock(&self.body);
+        if body.streamed && !body.ended {
+            body.broken = true;
+            Self::changed(py, body);
+        }
     }
 
     /// The handler reads the body piece by piece.
