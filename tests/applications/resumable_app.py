@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import os
 from pathlib import Path
+from typing import Annotated
 
-from citius import App, HTTPError, Request, Unauthorized, Upload
+from citius import App, Depends, HTTPError, Request, Unauthorized, Upload
 
 app = App()
 PLACE = Path(os.environ["UPLOADS"])
@@ -56,6 +57,11 @@ EVIL = HTTPError(422, "evil")
 @app.get("/evil")
 def evil():
     raise EVIL
+
+
+@app.uploads("/known", directory=PLACE / "known")
+async def known(upload: Upload, name: Annotated[str, Depends(user)]):
+    return name
 
 
 @app.uploads("/held", directory=PLACE / "held")

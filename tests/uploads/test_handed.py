@@ -112,6 +112,19 @@ def test_a_length_that_has_come_already_is_refused(server: Server) -> None:
     assert reply.status == 204
 
 
+def test_what_the_function_takes_holds_for_all_requests(server: Server) -> None:
+    """Among it who calls, where no ``owner`` is declared."""
+    url = ask(server, "POST", "/known", b"a", upload_complete="?0", x_user="ann").headers[
+        "location"
+    ]
+    offset = {"upload_offset": "1", "upload_complete": "?1", **PARTIAL}
+    for method, fields in [("HEAD", {}), ("GET", {}), ("DELETE", {}), ("PATCH", offset)]:
+        assert ask(server, method, url, b"b" if fields else None, **fields).status == 401, method
+    assert ask(server, "HEAD", url, x_user="ann").headers["upload-offset"] == "1"
+    assert ask(server, "DELETE", url, x_user="ann").status == 204
+    assert ask(server, "HEAD", url, x_user="ann").status == 404
+
+
 # --- the directory ----------------------------------------------------------------------------------------
 
 

@@ -123,8 +123,8 @@ class Uploads:
         made = declare(pattern, self._taking(self._look), cast("Any", look))
         found += [replace(made, method=method, kind="async") for method in ("HEAD", "GET")]
         cancel = {**options, "name": f"{name}.cancel"}
-        made = declare(pattern, self._signed(self._cancel), cast("Any", cancel))
-        found.append(replace(made, method="DELETE"))
+        made = declare(pattern, self._taking(self._cancel), cast("Any", cancel))
+        found.append(replace(made, method="DELETE", kind="async"))
         for path in (self._pattern, pattern):
             # Without dependencies: it is asked before there is anyone to know.
             about: Any = {"include_in_schema": False, "name": f"{name}.options"}
@@ -170,21 +170,6 @@ class Uploads:
             parameters=[*parameters, *self._owner_parameter()], return_annotation=Response
         )
         made.citius_uploads = self
-        return handler
-
-    def _signed(self, call: Callable[[Request, str], Awaitable[Response]]) -> Callable[..., Any]:
-        async def handler(request: Request, **named: Any) -> Response:
-            try:
-                return await call(request, self._digest_of(named.get(_OWNER)))
-            except Wrong as error:
-                return refusal(request, error)
-
-        either = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        made: Any = handler
-        made.__signature__ = inspect.Signature(
-            [inspect.Parameter("request", either, annotation=Request), *self._owner_parameter()],
-            return_annotation=Response,
-        )
         return handler
 
     def open(self) -> None:
@@ -482,8 +467,10 @@ class Uploads:
         fields["upload-limit"] = self._limits(record)
         return Response(b"", 204, fields)
 
-    async def _cancel(self, request: Request, owner: str) -> Response:
-        """Forget an upload."""
+    async def _cancel(
+        self, request: Request, owner: str, finish: Callable[[Upload], Awaitable[Any]]
+    ) -> Response:
+        """Forget an upload. What the function takes, such as who calls, is asked here, too."""
         record = self._found(request, owner)
         if not record.is_complete:
             try:
