@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import hashlib
 import hmac
 import json
 import threading
@@ -360,3 +361,38 @@ def test_a_full_disk_is_said_and_waited_for(
     assert "a.example: [Errno 28] No space left on device; the certificate that is there" in said
     assert "a.example: what is known of it cannot be kept" in said
     assert "b.example has a certificate" in said
+
+
+@pytest.mark.parametrize("content", [b"", b"-----BEGIN PRIVATE KEY-----\nMIGH", b"\0" * 300])
+def test_a_damaged_key_of_an_account_is_named(task, content: bytes) -> None:
+    """Its message says what to remove: a new account is made then."""
+    asked = task(whole(200, b"{}"))
+    store = store_of(asked)
+    number = hashlib.sha256(asked.directory.encode()).hexdigest()[:16]
+    key_file = store.accounts / f"account-{number}.pem"
+    key_file.write_bytes(content)
+    with pytest.raises(Refused, match=f"{key_file.name} is no key of an account; remove it"):
+        Authority(asked, store)
+    assert key_file.read_bytes() == content
+
+
+def test_servers_that_share_a_directory_may_write_at_once(tmp_path: Path) -> None:
+    for name in ("accounts", "certificates"):
+        (tmp_path / name).mkdir()
+    path, failures = str(tmp_path / "certificates/a.example.pem"), list[BaseException]()
+    contents = {bytes([letter]) * 5000 for letter in b"abcd"}
+
+    def write(content: bytes) -> None:
+        try:
+            for _ in range(50):
+                Store(str(tmp_path)).write(path, content, 0o600)
+                assert Path(path).read_bytes() in contents
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not failures

@@ -20,6 +20,7 @@ import josepy
 import requests
 from acme import challenges, client, crypto_util, errors, messages
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from requests.adapters import HTTPAdapter
@@ -160,7 +161,10 @@ class Authority:
 
     def _account_key(self) -> ec.EllipticCurvePrivateKey:
         if self._key_file.exists():
-            found = serialization.load_pem_private_key(self._key_file.read_bytes(), None)
+            try:
+                found = serialization.load_pem_private_key(self._key_file.read_bytes(), None)
+            except (ValueError, TypeError, UnsupportedAlgorithm):  # cut off, or another file
+                found = None
             if not isinstance(found, ec.EllipticCurvePrivateKey):
                 raise Refused(f"{self._key_file} is no key of an account; remove it for a new one")
             return found

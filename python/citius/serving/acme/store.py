@@ -7,6 +7,7 @@
     challenges/          NAME.pem: answers by TLS, while a challenge is open; likewise
     http-01/             TOKEN: answers by HTTP, while a challenge is open
     lock                 one process asks authorities at a time
+    writing              one process writes at a time: servers that share the directory may start at once
 
 Workers read and do not write here. A file is written beside its place and renamed, so that a reader finds all
 of it, and a key and its certificate change together. Root writes only in directories that it alone can
@@ -111,11 +112,12 @@ class Store:
     def _keep_one(self, name: str) -> None:
         """Have a certificate that can be used, and that the workers' user can read."""
         path = self.certificate(name)
-        try:
-            Tls([(path, path)])
-        except ValueError:
-            self.write(path, self_signed_certificate(name).encode(), 0o600)
-            return
+        with self._writing():
+            try:
+                Tls([(path, path)])
+            except ValueError:
+                self._write(path, self_signed_certificate(name).encode(), 0o600)
+                return
         os.chmod(path, 0o600)
         os.chown(path, self.uid if self.uid != -1 else os.geteuid(), self.gid)
 
@@ -134,6 +136,20 @@ class Store:
         Raises:
             OSError: It cannot be written.
         """
+        with self._writing():
+            self._write(path, content, mode, shared=shared)
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        fd = os.open(os.path.join(self.root, "writing"), flags, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    def _write(self, path: str, content: bytes, mode: int, *, shared: bool = True) -> None:
         beside = f"{path}.new"
         with suppress(FileNotFoundError):
             os.unlink(beside)
