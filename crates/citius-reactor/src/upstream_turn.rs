@@ -19,6 +19,10 @@ impl Reactor {
     ///
     /// # Errors
     /// The kernel refuses to watch it.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(unreachable_code, reason = "no socket exists there")
+    )]
     pub fn attach_upstream(&mut self, id: UpstreamId, socket: Socket) -> Result<()> {
         self.poller.add(&socket, token(id), Readiness::IN)?;
         let place = self.upstreams.position(id).unwrap_or_else(|place| place);
