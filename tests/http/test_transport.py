@@ -191,7 +191,8 @@ def test_a_connection_that_waited_for_its_first_request_is_one_that_was_idle(
             await until(lambda: pool.stats()["idle"] == 1)
             closes.set()
             if is_seen:
-                wait_until(lambda: peer.open == 0)  # the loop does not look
+                # The loop does not look. The kernel connects before the peer accepts.
+                wait_until(lambda: peer.accepted == 1 and peer.open == 0)
             if method == "POST" and not is_seen:
                 with pytest.raises(errors.ReadError):
                     await get(pool, peer.origin(), method=method)
