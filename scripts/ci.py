@@ -1,10 +1,10 @@
-"""The checks of a change, and of a night: verbs of make, two at a time.
+"""The checks of a change, and of a night: verbs of make, three at a time.
 
     python3 scripts/ci.py [change|nightly]
 
 ``.ci/run`` prepares the machine and calls this; only the standard library is needed. A check starts when
-those it stands after have ended and fewer than two are running, in the order of the list. The output of each
-is kept in ``target/ci/<name>.log`` and printed when it ends. No check is tried again.
+those it stands after have ended and fewer than three are running, in the order of the list. The output of
+each is kept in ``target/ci/<name>.log`` and printed when it ends. No check is tried again.
 
 After a failure of a check of the gate no other check starts. The failure of a judge stops nothing; what the
 judges found is listed at the end. A check that prints a line ``missing: …`` and fails is missing, not failed:
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 LOGS = ROOT / "target/ci"
-LANES = 2
+# One more than the processors that it is meant for: most checks wait for a part of their time.
+LANES = 3
 # Processes of pytest in each lane.
 JOBS = "2"
 
@@ -97,9 +98,9 @@ BUILD = (
     gate("test-rust", "make test-rust", "check-rust"),
     gate("check-python", "make check-python", "build"),
 )
-# Tests wait for more than half of their time: three processes use one processor, and the other lane is never
-# empty, for the judges stand behind the same checks. The lab has one process: some of its tests measure for
-# tenths of a second, and so need a processor.
+# Tests wait for more than half of their time: three processes use one processor. The lab has one process:
+# some of its tests measure for tenths of a second, and so need a processor. Judges stand behind the same
+# checks, so that no lane is empty.
 TESTS = (
     gate("test-python", "make test-python JOBS=3", *(one.name for one in BUILD)),
     gate("test-lab", "make test-lab LAB_JOBS=1", *(one.name for one in BUILD)),
