@@ -27,8 +27,17 @@ def is_agent(pid: int) -> bool:
         return True
 
 
-def workers_of(server: Server) -> set[int]:
-    return {pid for pid in children(server) if not is_agent(pid)}
+def workers_of(server: Server, count: int) -> set[int]:
+    """So many processes that are no agent; one that is to be it has the supervisor's name at first."""
+    found = set[int]()
+
+    def are_all() -> bool:
+        found.clear()
+        found.update(pid for pid in children(server) if not is_agent(pid))
+        return len(found) == count
+
+    wait_for(are_all, f"{count} workers")
+    return found
 
 
 def mode(path: Path) -> int:
@@ -43,7 +52,7 @@ def test_names_get_certificates_by_tls(
     server = fetching(
         pebble, "--acme", "a.example", "--acme", "b.example", "--workers", "2", *options
     )
-    workers = workers_of(server)
+    workers = workers_of(server, 2)
     for name in ("a.example", "b.example"):
         server.wait_for_log(FETCHED.format(name))
     wait_for(lambda: "Pebble" in pebble.issuer("a.example"), "the new certificate")
@@ -109,12 +118,12 @@ def test_certificates_are_renewed_and_used_without_a_reload(
     pebble = authority(validity_s=6)
     server = fetching(pebble, "--acme", "a.example", "--workers", "2")
     server.wait_for_log(FETCHED.format("a.example"))
-    workers = workers_of(server)
+    workers = workers_of(server, 2)
     wait_for(lambda: "Pebble" in pebble.issuer("a.example"), "the first certificate")
     first = pebble.shown("a.example")
     server.wait_for_log(FETCHED.format("a.example"), 2)
     wait_for(lambda: pebble.shown("a.example") != first, "the second certificate")
-    assert workers_of(server) == workers
+    assert workers_of(server, 2) == workers
     assert "replacing" not in server.err
 
 
