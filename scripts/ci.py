@@ -1,9 +1,9 @@
-"""The checks of a change, and of a night: verbs of make, three at a time.
+"""The checks of a change, and of a night: verbs of make, two at a time.
 
     python3 scripts/ci.py [change|nightly]
 
 ``.ci/run`` prepares the machine and calls this; only the standard library is needed. A check starts when
-those it stands after have ended and fewer than three are running, in the order of the list. The output of
+those it stands after have ended and fewer than two are running, in the order of the list. The output of
 each is kept in ``target/ci/<name>.log`` and printed when it ends. No check is tried again.
 
 After a failure of a check of the gate no other check starts. The failure of a judge stops nothing; what the
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 LOGS = ROOT / "target/ci"
-# One more than the processors that it is meant for: most checks wait for a part of their time.
-LANES = 3
+LANES = 2
 # Processes of pytest in each lane.
 JOBS = "2"
 

@@ -59,22 +59,22 @@ def test_a_check_waits_for_those_it_depends_on(ci) -> None:
     assert order == ["b", "a", "c"]
 
 
-def test_three_run_at_once_and_idle_ones_beside_them(ci) -> None:
+def test_two_run_at_once_and_idle_ones_beside_them(ci) -> None:
     running, most = set(), 0
-    together = threading.Barrier(4)
+    together = threading.Barrier(3)
 
     def start(check):
         nonlocal most
         running.add(check.name)
         most = max(most, len(running))
-        if check.name in {"a", "b", "c", "idle"}:
+        if check.name in {"a", "b", "idle"}:
             together.wait(20)
         running.discard(check.name)
         return ci.Result("passed")
 
     checks = [ci.Check(name, "x", is_idle=name == "idle") for name in ("a", "b", "c", "d", "idle")]
     assert len(ci.run(checks, start)) == 5
-    assert most == 4
+    assert most == 3
 
 
 @pytest.mark.parametrize("outcome", ["failed", "missing"])
