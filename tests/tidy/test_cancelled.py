@@ -29,6 +29,7 @@ BLOCKS = {
     "http/httpx.py Transport.__aenter__": "connects nothing",
     "pg/asyncpg.py Pool.lifespan": "is asyncpg's block",
     "pg/asyncpg.py _Acquiring.__aenter__": "tests/pg/test_cancelled.py::test_a_pool_of_asyncpg",
+    "pg/connecting.py first_use": "tests/pg/test_cancelled.py::test_a_pool_that_is_opened",
     "pg/copying.py CopyOut.__aenter__": PG,
     "pg/cursors.py Cursor.__aenter__": PG,
     "pg/listening.py Listener.__aenter__": PG,

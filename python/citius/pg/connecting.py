@@ -25,7 +25,7 @@ from citius.pg.errors import (
 from citius.pg.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from citius._core import PgPool, PgTypes
     from citius.pg.dsn import Target
@@ -124,6 +124,24 @@ def _learn(where: Any, failure: PostgresError) -> None:
         silent.note(where)
     else:
         silent.forget(where)
+
+
+@contextlib.asynccontextmanager
+async def first_use(session: Session, what: str) -> AsyncGenerator[None]:
+    """A block that makes a session ready, within its time to connect; it is closed if that fails.
+
+    Raises:
+        SessionLost: There was no response to ``what``.
+    """
+    try:
+        async with asyncio.timeout(session.target.connect_timeout_s):
+            yield
+    except TimeoutError:
+        session.close()
+        raise SessionLost(f"{session.target}: no response to {what}") from None
+    except BaseException:
+        session.close()
+        raise
 
 
 def refuse_other_texts(session: Session) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from citius.databases.callbacks import call_back, refuse_coroutine
 from citius.databases.wakeups import Wakeups
-from citius.pg.connecting import keep_trying, open_session
-from citius.pg.errors import PoolClosed, PostgresError, SessionLost, refused
+from citius.pg.connecting import first_use, keep_trying, open_session
+from citius.pg.errors import PoolClosed, PostgresError, refused
 from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
@@ -116,19 +116,12 @@ class Listener:
             self._pool.core, self._pool.types, self._pool.targets, self._ended
         )
         session.on_notification = self._take
-        try:
-            async with asyncio.timeout(session.target.connect_timeout_s):
-                pooler = self._pool.pooler
-                if pooler is not None and await pooler.look(session):
-                    # No notification would come.
-                    raise refused(("listen", False))
-                await self._pool.core.script(self._script, session.core)
-        except TimeoutError:
-            session.close()
-            raise SessionLost(f"{session.target}: no response to LISTEN") from None
-        except BaseException:
-            session.close()
-            raise
+        async with first_use(session, "LISTEN"):
+            pooler = self._pool.pooler
+            if pooler is not None and await pooler.look(session):
+                # No notification would come.
+                raise refused(("listen", False))
+            await self._pool.core.script(self._script, session.core)
         self._session = session
 
     async def _keep(self) -> None:

@@ -18,10 +18,10 @@ from citius.observability import logging
 from citius.observability.clients import measured
 from citius.pg import dsn as dsns
 from citius.pg.cancelling import Cancelling
-from citius.pg.connecting import keep_trying, open_session, refuse_other_texts
+from citius.pg.connecting import first_use, keep_trying, open_session, refuse_other_texts
 from citius.pg.copying import CopyOut, copy_in_alone
 from citius.pg.cursors import Cursor
-from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError, SessionLost
+from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
 from citius.pg.heartbeat import Heartbeat
 from citius.pg.listening import Listener
 from citius.pg.poolers import Pooler
@@ -378,18 +378,11 @@ class Pool(Statements):
         self._count("opened")
         if self._on_notice is not None:
             session.on_notice = self._notice
-        try:
-            async with asyncio.timeout(session.target.connect_timeout_s):
-                if self.pooler is not None and await self.pooler.look(session):
-                    core.set_pooled()
-                    refuse_reset_behind_pooler(self._resets, is_pooled=True)
-                await self._set_codecs(session)
-        except TimeoutError:
-            session.close()
-            raise SessionLost(f"{session.target}: no response to the first statement") from None
-        except BaseException:
-            session.close()
-            raise
+        async with first_use(session, "the first statement"):
+            if self.pooler is not None and await self.pooler.look(session):
+                core.set_pooled()
+                refuse_reset_behind_pooler(self._resets, is_pooled=True)
+            await self._set_codecs(session)
         self._sessions.add(session)
         self._by_core[id(session.core)] = session
         self.release(session)

@@ -25,7 +25,7 @@ from sqlalchemy.util.concurrency import await_
 from citius._core import PgPool, PgPortal, PgTypes
 from citius.observability.clients import measured
 from citius.pg import dsn as dsns
-from citius.pg.connecting import cancel, open_session, refuse_other_texts
+from citius.pg.connecting import cancel, first_use, open_session, refuse_other_texts
 from citius.pg.errors import PostgresError, SessionLost
 from citius.pg.poolers import Pooler
 from citius.pg.sqlalchemy import errors
@@ -162,16 +162,9 @@ async def _connect(dbapi: DBAPI, dsn: str, is_named: bool, keeps_changes: bool) 
 
 
 async def _look_for_pooler(pooler: Pooler, core: PgPool, session: Session) -> None:
-    try:
-        async with asyncio.timeout(session.target.connect_timeout_s):
-            if await pooler.look(session):
-                core.set_pooled()
-    except TimeoutError:
-        session.close()
-        raise SessionLost(f"{session.target}: no response to the first statement") from None
-    except BaseException:
-        session.close()
-        raise
+    async with first_use(session, "the first statement"):
+        if await pooler.look(session):
+            core.set_pooled()
 
 
 class Connection(AdaptedConnection):
