@@ -127,18 +127,18 @@ def _learn(where: Any, failure: PostgresError) -> None:
 
 
 @contextlib.asynccontextmanager
-async def first_use(session: Session, what: str) -> AsyncGenerator[None]:
+async def first_use(session: Session, silence: SessionLost) -> AsyncGenerator[None]:
     """A block that makes a session ready, within its time to connect; it is closed if that fails.
 
     Raises:
-        SessionLost: There was no response to ``what``.
+        SessionLost: ``silence``: the time was over.
     """
     try:
         async with asyncio.timeout(session.target.connect_timeout_s):
             yield
     except TimeoutError:
         session.close()
-        raise SessionLost(f"{session.target}: no response to {what}") from None
+        raise silence from None
     except BaseException:
         session.close()
         raise
@@ -168,16 +168,10 @@ async def _open_with(
     on_closed: Callable[[Session], None],
 ) -> Session:
     session = await open_at(core, types, target, address, on_closed)
-    try:
-        async with asyncio.timeout(target.connect_timeout_s):
-            if attributes == "any" or await _has(core, session, attributes):
-                return session
-    except TimeoutError:
-        session.close()
-        raise _NoResponse(f"{target}: no response within {target.connect_timeout_s:g} s") from None
-    except BaseException:
-        session.close()
-        raise
+    silence = _NoResponse(f"{target}: no response within {target.connect_timeout_s:g} s")
+    async with first_use(session, silence):
+        if attributes == "any" or await _has(core, session, attributes):
+            return session
     session.close()
     raise SessionLost(
         f"{target}: target_session_attrs={attributes}, and the server is something else"

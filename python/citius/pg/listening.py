@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from citius.databases.callbacks import call_back, refuse_coroutine
 from citius.databases.wakeups import Wakeups
 from citius.pg.connecting import first_use, keep_trying, open_session
-from citius.pg.errors import PoolClosed, PostgresError, refused
+from citius.pg.errors import PoolClosed, PostgresError, SessionLost, refused
 from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ class Listener:
             self._pool.core, self._pool.types, self._pool.targets, self._ended
         )
         session.on_notification = self._take
-        async with first_use(session, "LISTEN"):
+        silence = SessionLost(f"{session.target}: no response to LISTEN")
+        async with first_use(session, silence):
             pooler = self._pool.pooler
             if pooler is not None and await pooler.look(session):
                 # No notification would come.

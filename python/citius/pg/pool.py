@@ -21,7 +21,7 @@ from citius.pg.cancelling import Cancelling
 from citius.pg.connecting import first_use, keep_trying, open_session, refuse_other_texts
 from citius.pg.copying import CopyOut, copy_in_alone
 from citius.pg.cursors import Cursor
-from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError
+from citius.pg.errors import PoolClosed, PoolExhausted, PostgresError, SessionLost
 from citius.pg.heartbeat import Heartbeat
 from citius.pg.listening import Listener
 from citius.pg.poolers import Pooler
@@ -378,7 +378,8 @@ class Pool(Statements):
         self._count("opened")
         if self._on_notice is not None:
             session.on_notice = self._notice
-        async with first_use(session, "the first statement"):
+        silence = SessionLost(f"{session.target}: no response to the first statement")
+        async with first_use(session, silence):
             if self.pooler is not None and await self.pooler.look(session):
                 core.set_pooled()
                 refuse_reset_behind_pooler(self._resets, is_pooled=True)

@@ -162,7 +162,8 @@ async def _connect(dbapi: DBAPI, dsn: str, is_named: bool, keeps_changes: bool) 
 
 
 async def _look_for_pooler(pooler: Pooler, core: PgPool, session: Session) -> None:
-    async with first_use(session, "the first statement"):
+    silence = SessionLost(f"{session.target}: no response to the first statement")
+    async with first_use(session, silence):
         if await pooler.look(session):
             core.set_pooled()
 
