@@ -197,12 +197,16 @@ class UploadDirectory:
         for home in self._directory.iterdir():
             if not home.is_dir():
                 continue
+            known = set[str]()
             for record in _records(home, "*.json", "*.done"):
                 if self.expires_at(record) <= now:
                     # A request that appends goes on with a file that has no name.
                     _forget(home / record.id)
+                else:
+                    known.add(record.id)
             for one in home.iterdir():
-                if not one.stem.startswith(".") and _known(home / one.stem) is None:
+                # What has begun since is not known, and not old.
+                if not one.stem.startswith(".") and one.stem not in known:
                     with suppress(FileNotFoundError):
                         if one.stat().st_mtime + self._age_s <= now:
                             one.unlink()
