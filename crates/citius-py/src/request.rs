@@ -180,7 +180,7 @@ impl Request {
         this.end_reading(slf.py());
     }
 
-    /// Nobody passes on any more what comes of a body that is read piece by piece: who still waits for it learns that.
+    /// After the handler has ended no more bytes of a streamed body come: readers that still wait get `ClientDisconnected`.
     fn end_reading(&self, py: Python<'_>) {
         let mut body = lock(&self.body);
         if body.streamed && !body.ended {
