@@ -172,7 +172,9 @@ class Nodes:
 
     def __init__(self, masters: int = 3, *, replicas: bool = False) -> None:
         count = masters * (2 if replicas else 1)
-        self.servers = [_node() for _ in range(count)]
+        # A replica takes over soon; a node that is only slow, on a busy machine, is not taken for dead.
+        self._timeout_ms = 300 if replicas else 2_000
+        self.servers = [_node(self._timeout_ms) for _ in range(count)]
         self.masters = self.servers[:masters]
         self.replicas = self.servers[masters:]
 
@@ -203,7 +205,7 @@ class Nodes:
 
     def add(self) -> Server:
         """A master without slots."""
-        made = _node()
+        made = _node(self._timeout_ms)
         made.start()
         self.servers.append(made)
         self.servers[0].say("CLUSTER", "MEET", "127.0.0.1", str(made.port), made.bus_port)
@@ -241,6 +243,8 @@ class Nodes:
 
     def end_move(self, slot: int, target: Server) -> None:
         """Have a slot be where it was moved to."""
+        # A node that does not know the newest epoch claims the slot with an older one, and is not believed.
+        wait_until(lambda: len({_epoch(server) for server in self.servers}) == 1, "one epoch")
         for server in (target, *self.servers):
             server.say("CLUSTER", "SETSLOT", str(slot), "NODE", self.id_of(target))
 
@@ -256,10 +260,14 @@ class _Node(Server):
     bus_port = ""
 
 
-def _node() -> _Node:
+def _epoch(server: Server) -> bytes:
+    return server.say("CLUSTER", "INFO").partition(b"cluster_current_epoch:")[2].split()[0]
+
+
+def _node(timeout_ms: int) -> _Node:
     bus_port = str(free_port())
     made = _Node(
-        "--cluster-enabled", "yes", "--cluster-port", bus_port, "--cluster-node-timeout", "300",
+        "--cluster-enabled", "yes", "--cluster-port", bus_port, "--cluster-node-timeout", str(timeout_ms),
         "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
         listens=True,
     )  # fmt: skip

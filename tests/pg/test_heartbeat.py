@@ -219,14 +219,21 @@ def test_a_process_that_takes_no_cancel_request_is_given_up(
 def stop_when(server: Server, event: str) -> int:
     """Stop the process of a COPY that waits for its client; its number."""
     with psycopg.connect(server.dsn, autocommit=True) as admin:
-        while True:
+
+        def waiting() -> int | None:
             found = admin.execute(
                 "SELECT pid FROM pg_stat_activity WHERE query LIKE 'COPY%%' AND wait_event = %s",
                 [event],
             ).fetchone()
-            if found is not None:
-                os.kill(found[0], signal.SIGSTOP)
-                return found[0]
+            return None if found is None else found[0]
+
+        while True:
+            if (process := waiting()) is not None:
+                os.kill(process, signal.SIGSTOP)
+                if waiting() == process:
+                    return process
+                # It had gone on by then, and is at work for ever: nobody can tell that it is stopped.
+                os.kill(process, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("ends", ["while it is sent", "at its end"])

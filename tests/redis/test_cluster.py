@@ -175,10 +175,7 @@ def test_a_slot_moves_under_the_client(nodes: Nodes) -> None:
         keys = [f"{{b}}{number}" for number in range(50)]
         await redis.mset({key: key for key in keys})
         async with redis.ssubscribe("b") as sharded:
-            target.say("CLUSTER", "SETSLOT", "3300", "IMPORTING", nodes.id_of(source))
-            source.say("CLUSTER", "SETSLOT", "3300", "MIGRATING", nodes.id_of(target))
-            for key in keys[:25]:
-                source.say("MIGRATE", "127.0.0.1", str(target.port), key, "0", "5000")
+            nodes.begin_move(3300, source, target, *keys[:25])
             assert await gather(*(redis.get(key) for key in keys)) == tuple(
                 key.encode() for key in keys
             )
@@ -192,8 +189,7 @@ def test_a_slot_moves_under_the_client(nodes: Nodes) -> None:
             assert not both.done()
             for key in keys[25:]:
                 source.say("MIGRATE", "127.0.0.1", str(target.port), key, "0", "5000")
-            for server in (target, source, *nodes.masters):
-                server.say("CLUSTER", "SETSLOT", "3300", "NODE", nodes.id_of(target))
+            nodes.end_move(3300, target)
             assert await both == [key.encode() for key in keys]
             assert await block == keys[0].encode()
             assert await gather(*(redis.get(key) for key in keys)) == tuple(
