@@ -259,9 +259,11 @@ def plain() -> dict[str, float]:
 def main() -> None:
     """Count, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    names = f"of {', '.join(FEATURE_REQUESTS)}; all"
+    names = f"of {', '.join(FEATURE_REQUESTS)}; all without a name"
     parser.add_argument("names", nargs="*", metavar="NAME", help=names)
     chosen = parser.parse_args().names or list(FEATURE_REQUESTS)
+    if unknown := set(chosen) - FEATURE_REQUESTS.keys():
+        parser.error(f"no feature has the name {', '.join(sorted(unknown))}; {names}")
     files = f"""
 from pathlib import Path
 Path("templates").mkdir(exist_ok=True)
