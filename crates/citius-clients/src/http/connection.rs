@@ -1532,6 +1532,8 @@ impl H2 {
         py: Python<'_>,
         event: citius_h2::client::Event<'_>,
         body_bytes_max: u64,
+        // The place of a stream that has failed is free, as that of one that has ended.
+        out.is_free |= !out.failed.is_empty();
         out: &mut Outcomes,
     ) {
         use citius_h2::client::Event;

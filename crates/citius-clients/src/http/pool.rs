@@ -285,12 +285,11 @@ impl HttpPool {
         let shared = {
             let mut lanes = lock(&this.lanes);
             let lane = lanes.table.get_mut(&number);
-            lane.and_then(|lane| Some((lane.shared(py)?, lane.waiting.pop_front())))
+            let lane = lane.filter(|lane| !lane.waiting.is_empty());
+            lane.and_then(|lane| Some((lane.shared(py)?, lane.waiting.pop_front()?)))
         };
         if let Some((connection, first)) = shared {
-            if let Some(first) = first
-                && let Err(first) = HttpConnection::assign(connection.bind(py), first)
-            {
+            if let Err(first) = HttpConnection::assign(connection.bind(py), first) {
                 lock(&this.lanes).put_first(number, first);
                 Self::connect(slf, number);
             }

@@ -1,0 +1,86 @@
+"""Requests that wait for a connection, or for a place on one: what other requests come to is not theirs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from citius.http import errors
+from h2peer import ACK, END_HEADERS, END_STREAM, HEADERS, SETTINGS, frame
+from http_peer import Peer, Talk, get, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citius.http.transport import Pool
+
+OK = b"\x88"
+"""A status of 200, as HPACK has it."""
+TOO_LARGE = OK + b"\x0f\x0d\x0899999999"
+UNREADABLE = OK + b"\x00\x01x\x03a\x00b"
+
+
+class Speaker:
+    """A server of HTTP/2 that takes ``streams`` at once, and calls ``act`` with each of them."""
+
+    def __init__(self, act: Callable[[Speaker, int], object], streams: int = 1) -> None:
+        self._act, self._streams = act, streams
+        self.requests = 0
+
+    def __call__(self, talk: Talk) -> None:
+        self.talk = talk
+        read = talk.socket.makefile("rb").read
+        assert len(read(24)) == 24
+        self.say(SETTINGS, 0, 0, b"\0\3" + self._streams.to_bytes(4, "big"))
+        while head := read(9):
+            size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
+            read(size)
+            if kind == SETTINGS and not flags & ACK:
+                self.say(SETTINGS, ACK, 0)
+            elif kind == HEADERS:
+                self.requests += 1
+                self._act(self, int.from_bytes(head[5:], "big"))
+
+    def say(self, kind: int, flags: int, stream: int, payload: bytes = b"") -> None:
+        self.talk.say(frame(kind, flags, stream, payload))
+
+    def respond(self, stream: int, block: bytes = OK) -> None:
+        self.say(HEADERS, END_HEADERS | END_STREAM, stream, block)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "payload", "error"),
+    [
+        pytest.param(3, 0, b"\0\0\0\2", errors.RemoteProtocolError, id="reset"),
+        pytest.param(HEADERS, END_HEADERS, TOO_LARGE, errors.TooLarge, id="too large"),
+        pytest.param(HEADERS, END_HEADERS, UNREADABLE, errors.RemoteProtocolError, id="unreadable"),
+    ],
+)
+def test_a_stream_that_fails_makes_room_for_what_waits(
+    kind: int, flags: int, payload: bytes, error: type[errors.RequestError]
+) -> None:
+    def act(speaker: Speaker, stream: int) -> None:
+        if speaker.requests == 2:
+            speaker.say(kind, flags, stream, payload)
+        else:
+            speaker.respond(stream)
+
+    with Peer(Speaker(act)) as peer:
+
+        async def work(pool: Pool) -> None:
+            origin = peer.origin()
+            await get(pool, origin)  # now it is known how many streams there may be
+            calls = (get(pool, origin, f"/{n}") for n in range(3))
+            found = await asyncio.gather(*calls, return_exceptions=True)
+            assert type(found[0]) is error
+            assert [one.status for one in found[1:]] == [200, 200]
+            assert peer.accepted == 1
+
+        run(work, h2="prior", connections_per_origin_max=1)
