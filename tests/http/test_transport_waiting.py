@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,3 +86,30 @@ def test_a_stream_that_fails_makes_room_for_what_waits(
             assert peer.accepted == 1
 
         run(work, h2="prior", connections_per_origin_max=1)
+
+
+def test_a_response_that_is_dropped_and_trickles_does_not_keep_its_connection() -> None:
+    begun = threading.Event()
+
+    def act(talk: Talk) -> None:
+        talk.request()
+        talk.say(b"HTTP/1.1 200 OK\r\ncontent-length: 60000\r\n\r\n")
+        begun.set()
+        while True:
+            talk.say(b"x")
+            threading.Event().wait(0.05)
+
+    with Peer(act) as peer:
+
+        async def work(pool: Pool) -> None:
+            call = asyncio.ensure_future(get(pool, peer.origin()))
+            await until(begun.is_set)
+            await asyncio.sleep(
+                0.2
+            )  # so that the head has come: otherwise the connection ends at once
+            call.cancel()
+            await until(lambda: pool.stats()["open"] == 0)
+            with contextlib.suppress(asyncio.CancelledError):
+                await call
+
+        run(work)

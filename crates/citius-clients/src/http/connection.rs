@@ -1071,6 +1071,8 @@ impl H1 {
                     }
                     return;
                 }
+                // What is dropped has one time for all of it.
+                Some(exchange) if exchange.dropped_bytes_left.is_some() => {}
                 Some(exchange) if exchange.is_taken => exchange.heard_ms = coarse_ms(),
                 // Bytes that belong to no request would be taken for the response to the next one.
                 _ if input.is_empty() => return,
@@ -1232,6 +1234,7 @@ impl H1 {
         let is_short = length.is_some_and(|length| length <= DROPPED_BYTES_MAX);
         if exchange.is_sent && exchange.incoming.is_none() && is_short {
             exchange.dropped_bytes_left = Some(DROPPED_BYTES_MAX);
+            exchange.heard_ms = coarse_ms();
         }
         exchange.dropped_bytes_left.is_some()
     }
