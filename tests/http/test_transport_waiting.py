@@ -88,6 +88,24 @@ def test_a_stream_that_fails_makes_room_for_what_waits(
         run(work, h2="prior", connections_per_origin_max=1)
 
 
+def test_a_server_of_http_2_that_is_gone_fails_one_request() -> None:
+    """The ping that doubts it is waited for, although the connection has no request any more."""
+
+    def act(speaker: Speaker, stream: int) -> None:
+        if speaker.requests == 1:
+            speaker.respond(stream)
+
+    with Peer(Speaker(act)) as peer:
+
+        async def work(pool: Pool) -> None:
+            await get(pool, peer.origin())
+            with pytest.raises(errors.ReadTimeout):
+                await get(pool, peer.origin(), deadlines=(5.0, 0.1, 5.0, 5.0, 10.0))
+            await until(lambda: pool.stats()["open"] == 0)
+
+        run(work, h2="prior")
+
+
 def test_a_response_that_is_dropped_and_trickles_does_not_keep_its_connection() -> None:
     begun = threading.Event()
 

@@ -1518,6 +1518,8 @@ impl H2 {
         });
         self.inbox = inbox;
         self.pump(py);
+        // The place of a stream that has failed is free, as that of one that has ended.
+        out.is_free |= !out.failed.is_empty();
         if self.exchanges.is_empty() {
             self.idle_since_ms = self.heard_ms;
             if self.connection.is_going() {
@@ -1535,8 +1537,6 @@ impl H2 {
         py: Python<'_>,
         event: citius_h2::client::Event<'_>,
         body_bytes_max: u64,
-        // The place of a stream that has failed is free, as that of one that has ended.
-        out.is_free |= !out.failed.is_empty();
         out: &mut Outcomes,
     ) {
         use citius_h2::client::Event;
@@ -1704,14 +1704,7 @@ impl H2 {
         next_ms: &mut u64,
         out: &mut Outcomes,
     ) {
-        if self.exchanges.is_empty() {
-            let due = self.idle_until_ms(keepalive_ms);
-            if due <= now_ms && self.reserved == 0 {
-                out.ends = Some(Failure::new("ReadError", "it was idle for too long"));
-            }
-            *next_ms = (*next_ms).min(due.max(now_ms));
-            return;
-        }
+        // One without a request, too: the next one would go to a server that is not there.
         if let Some(until) = self.ping_until_ms {
             if until <= now_ms {
                 out.ends = Some(Failure::new(
@@ -1721,6 +1714,14 @@ impl H2 {
                 return;
             }
             *next_ms = (*next_ms).min(until);
+        }
+        if self.exchanges.is_empty() {
+            let due = self.idle_until_ms(keepalive_ms);
+            if due <= now_ms && self.reserved == 0 {
+                out.ends = Some(Failure::new("ReadError", "it was idle for too long"));
+            }
+            *next_ms = (*next_ms).min(due.max(now_ms));
+            return;
         }
         let mut late = Vec::new();
         for (&id, exchange) in &mut self.exchanges {
@@ -1739,7 +1740,7 @@ impl H2 {
             self.connection.reset(id, &mut self.output);
             let since_ms = self.heard_ms;
             out.failed.extend(self.remove(id).map(|it| {
-                if since_ms < it.taken_ms && self.ping_until_ms.is_none() {
+                if since_ms <= it.taken_ms && self.ping_until_ms.is_none() {
                     // Nothing has come on the whole connection: it may be dead.
                     citius_h2::client::ping(&mut self.output);
                     self.ping_until_ms = Some(now_ms + PING_MS);
