@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from citius._core import HttpOrigin
 from citius.http import errors
 from h2peer import ACK, END_HEADERS, END_STREAM, HEADERS, SETTINGS, frame
-from http_peer import Peer, Talk, get, run
+from http_peer import FIVE, Peer, Talk, get, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from citius.http.transport import Pool
 
@@ -131,3 +133,59 @@ def test_a_response_that_is_dropped_and_trickles_does_not_keep_its_connection() 
                 await call
 
         run(work)
+
+
+@pytest.fixture
+def deaf() -> Iterator[HttpOrigin]:
+    """Where connecting does not end: the queue of the listener is full."""
+    with contextlib.ExitStack() as opened:
+        listener = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            made = opened.enter_context(socket.socket())
+            made.setblocking(False)
+            made.connect_ex(listener.getsockname())
+        yield HttpOrigin("http", "127.0.0.1", listener.getsockname()[1])
+
+
+def connecting(seconds: float) -> tuple[float, ...]:
+    return (seconds, *FIVE[1:4], 60.0)
+
+
+def test_each_request_has_its_own_time_to_connect(deaf: HttpOrigin) -> None:
+    async def work(pool: Pool) -> None:
+        patient = asyncio.ensure_future(get(pool, deaf, deadlines=connecting(50.0)))
+        await until(lambda: pool.stats()["connecting"] == 1)
+        with pytest.raises(errors.ConnectTimeout, match=r"within 0\.2 s"):
+            await get(pool, deaf, deadlines=connecting(0.2))
+        await until(lambda: pool.stats()["connecting"] == 1)
+        assert not patient.done()
+        patient.cancel()
+
+    run(work)
+
+
+def test_the_time_to_connect_is_not_that_of_a_request_that_has_left(deaf: HttpOrigin) -> None:
+    async def work(pool: Pool) -> None:
+        patient = asyncio.ensure_future(get(pool, deaf, deadlines=connecting(50.0)))
+        await until(lambda: pool.stats()["connecting"] == 1)
+        patient.cancel()
+        await until(lambda: pool.stats()["waiting"] == 0)
+        assert pool.stats()["connecting"] == 1
+        with pytest.raises(errors.ConnectTimeout, match=r"within 0\.2 s"):
+            await get(pool, deaf, deadlines=connecting(0.2))
+
+    run(work)
+
+
+def test_a_request_does_not_fail_with_the_attempt_of_one_that_has_left(deaf: HttpOrigin) -> None:
+    async def work(pool: Pool) -> None:
+        hasty = asyncio.ensure_future(get(pool, deaf, deadlines=connecting(0.3)))
+        await until(lambda: pool.stats()["connecting"] == 1)
+        hasty.cancel()
+        await until(lambda: pool.stats()["waiting"] == 0)
+        patient = asyncio.ensure_future(get(pool, deaf, deadlines=connecting(50.0)))
+        done, _ = await asyncio.wait([patient], timeout=1.0)
+        assert not done
+        patient.cancel()
+
+    run(work)

@@ -161,6 +161,11 @@ impl HttpCall {
         Some(exact_us().saturating_sub(started_us))
     }
 
+    /// It begins to wait for a connection, again.
+    pub(crate) fn note_queued(&self) {
+        lock(&self.place).queued_ms = coarse_ms();
+    }
+
     pub(crate) fn queued_ms(&self) -> u64 {
         lock(&self.place).queued_ms
     }

@@ -52,6 +52,11 @@ impl Failure {
         }
     }
 
+    /// Connecting has taken too long.
+    pub(crate) fn is_connect_timeout(&self) -> bool {
+        self.class == "ConnectTimeout"
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -138,8 +138,9 @@ impl HttpPool {
     }
 
     fn note_waiting(&self, py: Python<'_>, call: &HttpCall, now: u64) {
-        let pool = call.deadlines.pool;
-        let due = pool.map_or(u64::MAX, |ms| now.saturating_add(ms));
+        let limits = [call.deadlines.pool, call.deadlines.connect];
+        let first = limits.into_iter().flatten().min();
+        let due = first.map_or(u64::MAX, |ms| now.saturating_add(ms));
         self.note_due(py, due.min(call.total_due_ms()));
     }
 
@@ -201,7 +202,7 @@ impl HttpPool {
     /// A connection that was being made is not to be had.
     pub(crate) fn not_opened(slf: &Bound<'_, Self>, number: u32, failure: &Failure) {
         let py = slf.py();
-        let failed = lock(&slf.get().lanes).not_opened(number);
+        let failed = lock(&slf.get().lanes).not_opened(number, failure.is_connect_timeout());
         if let Some(call) = failed {
             let after_ms = coarse_ms().saturating_sub(call.get().started_ms());
             call.get().fail(py, &failure.clone().after(after_ms));
@@ -267,6 +268,7 @@ impl HttpPool {
     /// A call of which nothing has been done waits for a connection again, before the others.
     pub(crate) fn again(slf: &Bound<'_, Self>, call: &Py<HttpCall>) {
         let (py, this) = (slf.py(), slf.get());
+        call.get().note_queued();
         let is_closed = {
             let mut lanes = lock(&this.lanes);
             let number = lanes.number_of(py, this.number, &call.get().origin);
@@ -320,38 +322,39 @@ impl HttpPool {
         let mut late = Vec::new();
         let mut lanes = lock(&self.lanes);
         for lane in lanes.table.values_mut() {
-            let (connecting, mut at) = (lane.connecting, 0);
-            let admits_none = lane.admits_none();
+            let mut at = 0;
             while let Some(call) = lane.waiting.get(at) {
                 let it = call.get();
-                // For those at the front a connection is being made, which has a time limit of its own.
-                let pool = it.deadlines.pool.filter(|_| at >= connecting);
-                let pool_due = pool.map_or(u64::MAX, |ms| it.queued_ms().saturating_add(ms));
-                let due = pool_due.min(it.total_due_ms());
+                // For those at the front a connection is being made.
+                let connect_due = lane.connect_due(at);
+                let pool_due = || {
+                    let pool = it.deadlines.pool.unwrap_or(u64::MAX);
+                    it.queued_ms().saturating_add(pool)
+                };
+                let own_due = connect_due.unwrap_or_else(pool_due);
+                let due = own_due.min(it.total_due_ms());
                 if due > now_ms {
                     *next_ms = (*next_ms).min(due);
                     at += 1;
                     continue;
                 }
-                let (class, limit) = if pool_due <= now_ms {
-                    ("PoolTimeout", it.deadlines.pool)
-                } else {
+                let (class, limit) = if own_due > now_ms {
                     ("TotalTimeout", it.deadlines.total)
-                };
-                let limit = Duration::from_millis(limit.unwrap_or(0)).as_secs_f64();
-                let after_ms = now_ms.saturating_sub(it.started_ms());
-                let message = if admits_none {
-                    format!(
-                        "the server has admitted no request within {limit} s (its SETTINGS_MAX_CONCURRENT_STREAMS is 0)"
-                    )
+                } else if connect_due.is_some() {
+                    ("ConnectTimeout", it.deadlines.connect.or(Some(CONNECT_MS)))
                 } else {
-                    format!("no connection was free within {limit} s")
+                    ("PoolTimeout", it.deadlines.pool)
                 };
-                let mut failure = Failure::new(class, message).after(after_ms);
-                if at >= connecting {
+                let after_ms = now_ms.saturating_sub(it.started_ms());
+                let mut failure = lane.late(class, limit.unwrap_or(0)).after(after_ms);
+                if connect_due.is_none() {
                     failure = failure.in_queue();
                 }
                 late.extend(lane.waiting.remove(at).map(|call| (call, failure)));
+                // The next call has its own time from now on, and perhaps an attempt of its own.
+                if let Some(began_ms) = lane.attempts.get_mut(at) {
+                    *began_ms = now_ms;
+                }
             }
         }
         late
@@ -586,6 +589,12 @@ impl HttpPool {
     }
 }
 
+/// How long connecting takes at most where a request sets no limit, as Python has it.
+const CONNECT_MS: u64 = 60_000;
+
+/// By how much the clock may be behind the timers of Python.
+const CLOCK_MS: u64 = 20;
+
 /// How many connections there may be, and how long they are kept.
 #[derive(Debug)]
 struct Rules {
@@ -617,15 +626,15 @@ struct Lane {
     idle: Vec<(Py<HttpConnection>, u64)>,
     /// All that are open.
     open: Vec<Py<HttpConnection>>,
-    /// Being made.
-    connecting: usize,
+    /// Of each that is being made, when that began.
+    attempts: VecDeque<u64>,
     waiting: VecDeque<Py<HttpCall>>,
     spoken: Spoken,
 }
 
 impl Lane {
     fn count(&self) -> usize {
-        self.open.len() + self.connecting
+        self.open.len() + self.attempts.len()
     }
 
     /// When the call that has waited longest, and for which no connection is being made, began to wait. One that would not be made
@@ -634,13 +643,53 @@ impl Lane {
         if self.admits_none() {
             return None;
         }
-        let call = self.waiting.get(self.connecting)?;
+        let call = self.waiting.get(self.attempts.len())?;
         Some(call.get().queued_ms())
+    }
+
+    /// When the call at this place has waited for too long for the connection that is being made for it; `None`: none is. The
+    /// attempt may have been begun for another call, which has left since or has another limit.
+    fn connect_due(&self, at: usize) -> Option<u64> {
+        let (began_ms, call) = (self.attempts.get(at)?, self.waiting.get(at)?.get());
+        let limit = call.deadlines.connect.unwrap_or(CONNECT_MS);
+        Some(call.queued_ms().max(*began_ms).saturating_add(limit))
+    }
+
+    /// An attempt has failed: takes the call that fails with it.
+    fn attempt_failed(&mut self, is_timeout: bool, now_ms: u64) -> Option<Py<HttpCall>> {
+        if !is_timeout {
+            self.attempts.pop_front();
+            let is_for_one = self.waiting.len() > self.attempts.len();
+            return is_for_one.then(|| self.waiting.pop_front()).flatten();
+        }
+        let until = now_ms.saturating_add(CLOCK_MS);
+        let is_over = |at: &usize| self.connect_due(*at).is_some_and(|due| due <= until);
+        let late = (0..self.attempts.len()).find(is_over);
+        // The one that was begun last is that of a call which was late before.
+        let newest = || (0..self.attempts.len()).max_by_key(|at| self.attempts.get(*at));
+        let attempt = late.or_else(newest)?;
+        self.attempts.remove(attempt);
+        late.and_then(|at| self.waiting.remove(at))
     }
 
     /// Whether the server of an open connection takes no requests until it says otherwise.
     fn admits_none(&self) -> bool {
         self.spoken == Spoken::Shared && self.open.iter().any(|it| it.get().admits_none())
+    }
+
+    /// Why a call fails that has waited for too long.
+    fn late(&self, class: &'static str, limit_ms: u64) -> Failure {
+        let limit = Duration::from_millis(limit_ms).as_secs_f64();
+        let message = if class == "ConnectTimeout" {
+            format!("not connected within {limit} s")
+        } else if self.admits_none() {
+            format!(
+                "the server has admitted no request within {limit} s (its SETTINGS_MAX_CONCURRENT_STREAMS is 0)"
+            )
+        } else {
+            format!("no connection was free within {limit} s")
+        };
+        Failure::new(class, message)
     }
 
     /// Takes a connection that many calls share, and has room for one.
@@ -697,7 +746,7 @@ impl Lanes {
                 origin: origin.clone_ref(py),
                 idle: Vec::new(),
                 open: Vec::new(),
-                connecting: 0,
+                attempts: VecDeque::new(),
                 waiting: VecDeque::new(),
                 spoken: Spoken::Unknown,
             };
@@ -758,8 +807,8 @@ impl Lanes {
                 || lane.spoken == Spoken::Unknown
                     && (rules.speaks_h2 || rules.offers_h2 && lane.origin.get().key.is_tls);
             let connecting_max = if is_single_file { 1 } else { usize::MAX };
-            if lane.waiting.len() <= lane.connecting
-                || lane.connecting >= connecting_max
+            if lane.waiting.len() <= lane.attempts.len()
+                || lane.attempts.len() >= connecting_max
                 || lane.count() >= rules.per_origin_max
             {
                 return wanted;
@@ -770,7 +819,7 @@ impl Lanes {
             let Some(lane) = self.table.get_mut(&number) else {
                 return wanted;
             };
-            lane.connecting += 1;
+            lane.attempts.push_back(coarse_ms());
             self.count += 1;
             wanted += 1;
         }
@@ -798,21 +847,16 @@ impl Lanes {
         let Some(lane) = self.table.get_mut(&number) else {
             return;
         };
-        lane.connecting = lane.connecting.saturating_sub(1);
+        lane.attempts.pop_front();
         lane.spoken = spoken;
         lane.open.push(connection);
     }
 
     /// A connection that was being made is not to be had: the call that fails for it, if one waits for it.
-    fn not_opened(&mut self, number: u32) -> Option<Py<HttpCall>> {
+    fn not_opened(&mut self, number: u32, is_timeout: bool) -> Option<Py<HttpCall>> {
         let lane = self.table.get_mut(&number)?;
-        lane.connecting = lane.connecting.saturating_sub(1);
         self.count = self.count.saturating_sub(1);
-        let failed = if lane.waiting.len() > lane.connecting {
-            lane.waiting.pop_front()
-        } else {
-            None
-        };
+        let failed = lane.attempt_failed(is_timeout, coarse_ms());
         self.drop_empty(number);
         failed
     }
@@ -935,7 +979,7 @@ impl Lanes {
             (
                 open + lane.open.len(),
                 idle + lane.idle.len(),
-                connecting + lane.connecting,
+                connecting + lane.attempts.len(),
                 waiting + lane.waiting.len(),
             )
         })
