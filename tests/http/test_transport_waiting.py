@@ -90,6 +90,40 @@ def test_a_stream_that_fails_makes_room_for_what_waits(
         run(work, h2="prior", connections_per_origin_max=1)
 
 
+def test_an_idle_connection_of_http_2_makes_room_for_another_server() -> None:
+    respond = Speaker.respond
+    with Peer(Speaker(respond)) as one, Peer(Speaker(respond)) as other:
+
+        async def work(pool: Pool) -> None:
+            for peer in (one, other, one):
+                assert (await get(pool, peer.origin())).status == 200
+                assert (pool.stats()["open"], pool.stats()["idle"]) == (1, 1)
+            assert (one.accepted, other.accepted) == (2, 1)
+
+        run(work, h2="prior", connections_max=1)
+
+
+def test_a_connection_of_http_2_that_becomes_idle_goes_to_the_server_that_is_waited_for() -> None:
+    goes_on = threading.Event()
+
+    def later(speaker: Speaker, stream: int) -> None:
+        goes_on.wait(10)
+        speaker.respond(stream)
+
+    with Peer(Speaker(later)) as one, Peer(Speaker(Speaker.respond)) as other:
+
+        async def work(pool: Pool) -> None:
+            first = asyncio.ensure_future(get(pool, one.origin()))
+            await until(lambda: pool.stats()["open"] == 1)
+            second = asyncio.ensure_future(get(pool, other.origin()))
+            await until(lambda: pool.stats()["waiting"] == 1)
+            goes_on.set()
+            assert (await first).status == 200
+            assert (await second).status == 200
+
+        run(work, h2="prior", connections_max=1)
+
+
 def test_a_server_of_http_2_that_is_gone_fails_one_request() -> None:
     """The ping that doubts it is waited for, although the connection has no request any more."""
 

@@ -68,6 +68,14 @@ impl HttpConnection {
         }
     }
 
+    /// Since when a connection that many share has no request, and could be closed.
+    pub(crate) fn shared_idle_since_ms(&self) -> Option<u64> {
+        match &*lock(&self.wire) {
+            Wire::Single(_) => None,
+            Wire::Shared(h2) => h2.idle_since_ms(),
+        }
+    }
+
     pub(crate) fn remote(&self) -> &Arc<str> {
         &self.remote
     }
@@ -1373,6 +1381,12 @@ impl H2 {
             kept_ms = kept_ms.max(ADMITS_MS);
         }
         self.idle_since_ms.saturating_add(kept_ms)
+    }
+
+    /// Since when it has no request. Calls may wait for one that the server takes none on now.
+    fn idle_since_ms(&self) -> Option<u64> {
+        let is_idle = self.exchanges.is_empty() && self.reserved == 0;
+        (is_idle && !self.connection.admits_none()).then_some(self.idle_since_ms)
     }
 
     fn reserve(&mut self) -> bool {

@@ -251,6 +251,10 @@ impl HttpPool {
         loop {
             let next = lock(&this.lanes).next_shared(number, connection.get());
             let Some(call) = next else {
+                if lock(&this.lanes).makes_room(number, connection.get(), &this.rules) {
+                    let why = Failure::new("ReadError", "it is not needed any more");
+                    return HttpConnection::end(connection, &why);
+                }
                 let keepalive_ms = this.rules.keepalive_ms;
                 return this.note_due(py, coarse_ms().saturating_add(keepalive_ms));
             };
@@ -692,6 +696,24 @@ impl Lane {
         Failure::new(class, message)
     }
 
+    /// Since when the connection has been idle that has been so longest, and its index among those that are open.
+    fn idle_longest(&self) -> Option<(u64, usize)> {
+        if let Some((connection, since_ms)) = self.idle.first() {
+            let at = self.open.iter().position(|it| it.is(connection))?;
+            return Some((*since_ms, at));
+        }
+        let open = self.open.iter().enumerate();
+        let idle = open.filter_map(|(at, it)| Some((it.get().shared_idle_since_ms()?, at)));
+        idle.min()
+    }
+
+    /// How many connections have no request.
+    fn idle_count(&self) -> usize {
+        let open = self.open.iter();
+        let shared = open.filter(|it| it.get().shared_idle_since_ms().is_some());
+        self.idle.len() + shared.count()
+    }
+
     /// Takes a connection that many calls share, and has room for one.
     fn shared(&self, py: Python<'_>) -> Option<Py<HttpConnection>> {
         if self.spoken != Spoken::Shared {
@@ -829,17 +851,22 @@ impl Lanes {
     fn make_room(&mut self, number: u32, stale: &mut Vec<Py<HttpConnection>>) -> bool {
         let others = self.table.iter_mut().filter(|(other, _)| **other != number);
         let idle = others.filter_map(|(_, lane)| {
-            let since_ms = lane.idle.first()?.1;
-            Some((since_ms, lane))
+            let (since_ms, at) = lane.idle_longest()?;
+            Some((since_ms, at, lane))
         });
-        let Some((_, lane)) = idle.min_by_key(|(since_ms, _)| *since_ms) else {
+        let Some((_, at, lane)) = idle.min_by_key(|(since_ms, ..)| *since_ms) else {
             return false;
         };
-        let (connection, _) = lane.idle.remove(0);
-        lane.open.retain(|it| !it.is(&connection));
+        let connection = lane.open.swap_remove(at);
+        lane.idle.retain(|(it, _)| !it.is(&connection));
         self.count -= 1;
         stale.push(connection);
         true
+    }
+
+    /// Whether a connection that many share is to be closed, because it is idle and another lane waits for one.
+    fn makes_room(&self, number: u32, connection: &HttpConnection, rules: &Rules) -> bool {
+        self.oldest_starved(number, rules).is_some() && connection.shared_idle_since_ms().is_some()
     }
 
     /// A connection that was being made is open.
@@ -978,7 +1005,7 @@ impl Lanes {
         lanes.fold((0, 0, 0, 0), |(open, idle, connecting, waiting), lane| {
             (
                 open + lane.open.len(),
-                idle + lane.idle.len(),
+                idle + lane.idle_count(),
                 connecting + lane.attempts.len(),
                 waiting + lane.waiting.len(),
             )
