@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, Unpack
 
@@ -201,6 +202,7 @@ class Client:
         self._is_plain = self.engine.is_plain and self._timeout.total is None
         self._prepared: dict[tuple[str, str, bool], Prepared | None] = {}
         self._opened: dict[Any, Opened] = {}
+        self._opening = threading.Lock()
         self._is_closed = False
         _clients.add(self)
 
@@ -230,7 +232,8 @@ class Client:
         """Close all connections; requests that are under way fail. Later requests are ``ClientClosed``."""
         self._is_closed = True
         self._prepared.clear()
-        here = self._opened.pop(_running_loop(), None)
+        with self._opening:
+            here = self._opened.pop(_running_loop(), None)
         self._close_others()
         if here is not None:
             close: Any = getattr(here.transport, "close", None)
@@ -248,13 +251,18 @@ class Client:
         return self._open(_running_loop())
 
     def _close_others(self) -> None:
-        while self._opened:
-            _close_now(self._opened.popitem()[1])
+        with self._opening:
+            others = list(self._opened.values())
+            self._opened.clear()
+        for other in others:
+            _close_now(other)
 
     def _forget(self) -> None:
         """In a forked child: connections are the parent's."""
+        self._opening = threading.Lock()  # a thread of the parent may have had it
         self._opened.clear()
         self._prepared.clear()
+        self.engine.forget()
 
     @property
     def is_closed(self) -> bool:
@@ -278,21 +286,25 @@ class Client:
 
     def _open(self, loop: Any) -> Opened:
         """The transport for the running loop, or for threads."""
-        if (opened := self._opened.get(loop)) is not None:
-            return opened
-        if self._is_closed:
-            raise ClientClosed("the client is closed")
-        for other in [one for one in self._opened if one is not None and one.is_closed()]:
-            _close_now(self._opened.pop(other))
+        with self._opening:
+            if self._is_closed:
+                raise ClientClosed("the client is closed")
+            past = [one for one in self._opened if one is not None and one.is_closed()]
+            left = [self._opened.pop(one) for one in past]
+            opened = self._opened.get(loop) or self._make_opened()
+            self._opened[loop] = opened
+        for other in left:
+            _close_now(other)
+        return opened
+
+    def _make_opened(self) -> Opened:
         transport = self._given or self._make_transport()
         place = self._base
         client = Measured(
             "http", self._name or (place.authority if place else "*"), "",
             place.host if place else "", place.port if place else 0,
         )  # fmt: skip
-        opened = Opened(transport, measured(client, lambda: _counts(transport)))
-        self._opened[loop] = opened
-        return opened
+        return Opened(transport, measured(client, lambda: _counts(transport)))
 
     def _make_transport(self) -> Transport:
         if self._app is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
@@ -97,6 +98,7 @@ class Engine:
         self._hedge_budget = None if hedge is None else Budget(hedge.budget_ratio, 1.0)
         self._breaker, self._proxy_of, self._is_tracing = breaker, proxy_of, is_tracing
         self._origins: dict[tuple[str, str | None], Origin] = {}
+        self._making = threading.Lock()
         self._slots: WeakValueDictionary[tuple[str, str | None], Slots] = WeakValueDictionary()
         """Those of forgotten origins, as long as a request has one or waits for one."""
         self.is_plain = not (
@@ -115,9 +117,14 @@ class Engine:
         key = url.origin, proxy
         if (found := self._origins.get(key)) is not None:
             return found
+        # Threads that made one each would have the slots and the circuit breaker of an origin twice.
+        with self._making:
+            return self._origins.get(key) or self._make_origin(opened, url, key)
+
+    def _make_origin(self, opened: Opened, url: URL, key: tuple[str, str | None]) -> Origin:
         limit = self.limits.requests_per_origin_max
         made = Origin(
-            opened.transport.origin(url, proxy),
+            opened.transport.origin(url, key[1]),
             None if self._breaker is None else Breaker(self._breaker, url.origin, time.monotonic),
             None if limit is None else self._slots.pop(key, None) or Slots(limit, url.origin),
         )
@@ -132,6 +139,10 @@ class Engine:
                 self._slots[oldest] = forgotten.slots
         self._origins[key] = made
         return made
+
+    def forget(self) -> None:
+        """In a forked child: threads of the parent may have the lock for good."""
+        self._making = threading.Lock()
 
     # --- layers ---
 
