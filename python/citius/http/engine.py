@@ -141,8 +141,11 @@ class Engine:
         return made
 
     def forget(self) -> None:
-        """In a forked child: threads of the parent may have the lock for good."""
+        """In a forked child: the parent's requests have slots, and its threads may have locks, for good."""
         self._making = threading.Lock()
+        self._origins.clear()
+        self._slots.clear()
+        self.plain_forwarder = None
 
     # --- layers ---
 
