@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import socket
 import threading
 import time
@@ -493,3 +495,16 @@ async def test_the_whole_time_holds_while_a_slot_is_waited_for(
             await client.get("/", timeout=Timeout(60, pool=0.01, total=60))
         assert await response.read() == b"ab"
     assert (await client.get("/")).status_code == 200
+
+
+@pytest.mark.parametrize("kind", [PoolTimeout, CircuitOpen])
+def test_an_error_that_is_a_response_says_what_has_happened(
+    kind: type[PoolTimeout | CircuitOpen],
+) -> None:
+    """It said `(503, '…')`."""
+    error = kind("https://a: no connection was free")
+    again = pickle.loads(pickle.dumps(error))
+    for one in (error, again, copy.copy(error)):
+        assert type(one) is kind
+        assert (str(one), one.status_code) == ("https://a: no connection was free", 503)
+        assert "https" not in one.detail

@@ -86,6 +86,7 @@ class PoolTimeout(TimedOut, ServiceUnavailable):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
+        self.args = (message,)
         # A response shows its detail to the client of the service, whom names of other services do not
         # concern.
         self.detail = "too many requests to another service are under way"
@@ -146,6 +147,7 @@ class CircuitOpen(RequestError, ServiceUnavailable):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
+        self.args = (message,)
         self.detail = "another service is not available"
 
     __str__ = Exception.__str__
