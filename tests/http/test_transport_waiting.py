@@ -158,9 +158,8 @@ def test_a_response_that_is_dropped_and_trickles_does_not_keep_its_connection() 
         async def work(pool: Pool) -> None:
             call = asyncio.ensure_future(get(pool, peer.origin()))
             await until(begun.is_set)
-            await asyncio.sleep(
-                0.2
-            )  # so that the head has come: otherwise the connection ends at once
+            # Until the head has come, which nothing shows; before, the connection ends at once.
+            await asyncio.sleep(0.2)
             call.cancel()
             await until(lambda: pool.stats()["open"] == 0)
             with contextlib.suppress(asyncio.CancelledError):
