@@ -13,6 +13,7 @@ ENGINE = CRATES
 FUNCTION_LINES_MAX = 60
 CYCLE_FILES_MAX = 3
 # A call, its connection, their pool, and what is sent and received refer to each other as objects of Python.
+# Objects of Python whose references to each other its garbage collector has to see.
 CYCLES_KNOWN = {"citius-clients/src/http": {"call", "connection", "pool", "reply", "upload"}}
 
 FUNCTION = re.compile(

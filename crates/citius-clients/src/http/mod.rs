@@ -1,8 +1,9 @@
 //! `citius.http`: requests to other servers, over the protocols of `citius-h1` and `citius-h2`.
 //!
 //! A [`call`] is what a coroutine awaits: when it is first looked at, the [`pool`] hands it to a [`connection`] or has it wait for one.
-//! The response becomes a [`reply`] in the turn that brings it, which then steps the coroutine. All requests of a turn leave in one
-//! write per connection. Names, sockets, proxies and timers are Python (`citius/http/transport/`).
+//! The connection encodes and parses by its half of HTTP/1.1 or HTTP/2, in [`wire`]. The response becomes a [`reply`] in the turn
+//! that brings it, which then steps the coroutine. All requests of a turn leave in one write per connection. Names, sockets,
+//! proxies and timers are Python (`citius/http/transport/`).
 //!
 //! Any thread may hand over a call; one thread reads. Locks are never held while Python code can run. Tests: `tests/http/`.
 
@@ -22,6 +23,7 @@ mod reply;
 mod request;
 mod servers;
 mod upload;
+mod wire;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<origin::HttpOrigin>()?;
