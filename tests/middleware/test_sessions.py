@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from citius.web.middleware import (
     MemoryStore,
     SessionCookie,
     Sessions,
+    SharedStore,
     StoredSessions,
     session,
 )
@@ -35,13 +37,13 @@ class AwaitedStore:
         await asyncio.sleep(0)
         self.inner.save(key, data, max_age_s)
 
-    async def replace(self, key: str, data: bytes, max_age_s: int) -> None:
+    async def replace(self, key: str, data: bytes, max_age_s: int) -> bool:
         await asyncio.sleep(0)
-        self.inner.replace(key, data, max_age_s)
+        return self.inner.replace(key, data, max_age_s)
 
-    async def delete(self, key: str) -> None:
+    async def delete(self, key: str) -> bool:
         await asyncio.sleep(0)
-        self.inner.delete(key)
+        return self.inner.delete(key)
 
 
 def app_of(middleware: Sessions | StoredSessions) -> App:
@@ -294,6 +296,58 @@ def test_a_session_that_was_deleted_meanwhile_stays_deleted(kind: Any, rolling: 
         client.post("/set/user/me")
         client.get("/slow")
         assert client.get("/").json() == {}
+
+
+def end(store: Any, request: Request) -> None:
+    """What another request does that ends the session of this one."""
+    key = hashlib.sha256(request.cookies["session"].encode()).hexdigest()
+    assert getattr(store, "inner", store).delete(key) is True
+
+
+@pytest.mark.parametrize("make", [MemoryStore, AwaitedStore, SharedStore])
+def test_a_rotation_does_not_bring_back_what_another_request_has_ended(make: Any) -> None:
+    store = make()
+    app = app_of(StoredSessions(store))
+
+    @app.post("/rotate")
+    def rotate(request: Request) -> str:
+        assert session(request)["user"] == "me"
+        end(store, request)
+        session(request).rotate()
+        return "rotated"
+
+    @app.post("/login-anew")
+    def login_anew(request: Request) -> str:
+        session(request).clear()
+        end(store, request)
+        session(request).rotate()
+        session(request)["user"] = "you"
+        return "in"
+
+    with Client(app) as client:
+        client.post("/set/user/me")
+        assert "set-cookie" not in client.post("/rotate").headers
+        assert client.get("/").json() == {}
+        # What was put into an emptied session is none of what was ended.
+        client.post("/set/user/me")
+        client.post("/login-anew")
+        assert client.get("/").json() == {"user": "you"}
+
+
+@pytest.mark.parametrize("kind", [MemoryStore, AwaitedStore])
+def test_a_late_response_does_not_take_the_cookie_of_a_rotated_session_away(kind: Any) -> None:
+    store = kind()
+    app = app_of(StoredSessions(store, SessionCookie(rolling=True)))
+
+    @app.get("/slow")
+    def slow(request: Request) -> str:
+        assert session(request)["n"] == "1"
+        end(store, request)
+        return "x"
+
+    with Client(app) as client:
+        client.post("/set/n/1")
+        assert "set-cookie" not in client.get("/slow").headers
 
 
 @kinds

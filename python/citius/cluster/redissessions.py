@@ -93,23 +93,24 @@ class RedisStore:
         """Keep ``data`` for that many seconds."""
         await self._change(lambda: self._client.set(self._prefix + key, data, ex=max_age_s))
 
-    async def replace(self, key: str, data: bytes, max_age_s: int) -> None:
-        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
-        await self._change(
+    async def replace(self, key: str, data: bytes, max_age_s: int) -> bool:
+        """Keep ``data`` in place of what was saved; ``False`` if that has been deleted meanwhile."""
+        done = await self._change(
             lambda: self._client.set(self._prefix + key, data, ex=max_age_s, xx=True)
         )
+        return bool(done)
 
-    async def delete(self, key: str) -> None:
-        """Forget it."""
-        await self._change(lambda: self._client.delete(self._prefix + key))
+    async def delete(self, key: str) -> bool:
+        """Forget it; ``False`` if it was not there."""
+        return bool(await self._change(lambda: self._client.delete(self._prefix + key)))
 
     async def close(self) -> None:
         """Close the connections that ``from_url`` has made, on the running loop."""
         if self._is_own:
             await self._client.close()
 
-    async def _change(self, command: Callable[[], Awaitable[object]]) -> None:
+    async def _change(self, command: Callable[[], Awaitable[object]]) -> object:
         try:
-            await self._asker.ask(command)
+            return await self._asker.ask(command)
         except Away:
             raise self._asker.refusal() from None

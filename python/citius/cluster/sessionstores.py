@@ -42,11 +42,11 @@ class SessionStore(Protocol):
     def save(self, key: str, data: bytes, max_age_s: int) -> None:
         """Keep ``data`` for that many seconds."""
 
-    def replace(self, key: str, data: bytes, max_age_s: int) -> None:
-        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+    def replace(self, key: str, data: bytes, max_age_s: int) -> bool | None:
+        """Keep ``data`` in place of what was saved; ``False`` if that has been deleted meanwhile."""
 
-    def delete(self, key: str) -> None:
-        """Forget it."""
+    def delete(self, key: str) -> bool | None:
+        """Forget it; ``False`` if it was not there, so that no other request brings it back."""
 
 
 class AsyncSessionStore(Protocol):
@@ -58,11 +58,11 @@ class AsyncSessionStore(Protocol):
     async def save(self, key: str, data: bytes, max_age_s: int) -> None:
         """Keep ``data`` for that many seconds."""
 
-    async def replace(self, key: str, data: bytes, max_age_s: int) -> None:
-        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+    async def replace(self, key: str, data: bytes, max_age_s: int) -> bool | None:
+        """Keep ``data`` in place of what was saved; ``False`` if that has been deleted meanwhile."""
 
-    async def delete(self, key: str) -> None:
-        """Forget it."""
+    async def delete(self, key: str) -> bool | None:
+        """Forget it; ``False`` if it was not there, so that no other request brings it back."""
 
 
 @known_options
@@ -99,17 +99,20 @@ class MemoryStore:
             while len(self._kept) > self._sessions_max:
                 self._kept.popitem(last=False)
 
-    def replace(self, key: str, data: bytes, max_age_s: int) -> None:
-        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile."""
+    def replace(self, key: str, data: bytes, max_age_s: int) -> bool:
+        """Keep ``data`` in place of what was saved; ``False`` if that has been deleted meanwhile."""
         with self._lock:
-            if self._kept.get(key, (0.0, b""))[0] > self._clock():
+            is_there = self._kept.get(key, (0.0, b""))[0] > self._clock()
+            if is_there:
                 self._kept[key] = self._clock() + max_age_s, data
                 self._kept.move_to_end(key)
+            return is_there
 
-    def delete(self, key: str) -> None:
-        """Forget it."""
+    def delete(self, key: str) -> bool:
+        """Forget it; ``False`` if it was not there."""
         with self._lock:
-            self._kept.pop(key, None)
+            expires_at, _ = self._kept.pop(key, (0.0, b""))
+            return expires_at > self._clock()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -156,17 +159,17 @@ class SharedStore:
         """
         self._table.set(self._key(key), self._checked(data), max_age_s)
 
-    def replace(self, key: str, data: bytes, max_age_s: int) -> None:
-        """Keep ``data`` in place of what was saved, unless that has been deleted meanwhile.
+    def replace(self, key: str, data: bytes, max_age_s: int) -> bool:
+        """Keep ``data`` in place of what was saved; ``False`` if that has been deleted meanwhile.
 
         Raises:
             ValueError: It is too long; what was saved stays.
         """
-        self._table.replace(self._key(key), self._checked(data), max_age_s)
+        return self._table.replace(self._key(key), self._checked(data), max_age_s)
 
-    def delete(self, key: str) -> None:
-        """Forget it."""
-        self._table.delete(self._key(key))
+    def delete(self, key: str) -> bool:
+        """Forget it; ``False`` if it was not there."""
+        return self._table.delete(self._key(key))
 
     def _checked(self, data: bytes) -> bytes:
         if len(data) > self._session_bytes_max:

@@ -50,7 +50,8 @@ class Session(MutableMapping[str, Any]):
     """
 
     __slots__ = (
-        "_data", "_is_ended", "_is_refused", "_original", "_read", "_refusal", "_sealed", "is_rotated",
+        "_data", "_is_emptied", "_is_ended", "_is_refused", "_original", "_read", "_refusal", "_sealed",
+        "is_rotated",
     )  # fmt: skip
 
     def __init__(self, read: Callable[[], bytes | Unreadable | None], sealed: str = "") -> None:
@@ -61,6 +62,8 @@ class Session(MutableMapping[str, Any]):
         self._sealed = sealed
         self._refusal: Exception | None = None
         """What a change raises of a session that the store could not read."""
+        self._is_emptied = False
+        """Whether it was cleared: what is in it now is none of what it was."""
         self._is_ended = False
         """Whether such a session was cleared: it is deleted whatever is in it."""
         self._is_refused = False
@@ -69,7 +72,8 @@ class Session(MutableMapping[str, Any]):
     def rotate(self) -> None:
         """Give a stored session a new identifier: call it when rights change, as at a login.
 
-        The old identifier stands for nothing any more. A signed cookie has none; there it does nothing.
+        The old identifier stands for nothing any more. If another request has ended the session meanwhile, it
+        stays ended. A signed cookie has no identifier; there it does nothing.
         """
         self._change()
         self.is_rotated = True
@@ -113,6 +117,7 @@ class Session(MutableMapping[str, Any]):
     def clear(self) -> None:
         """End the session. One that the store could not read is ended, too, or the response is a 503."""
         self._unsealed().clear()
+        self._is_emptied = True
         if self._refusal is not None:
             self._refusal, self._is_ended = None, True
 
@@ -328,6 +333,10 @@ class _Change:
     saved: str | None = None
     data: bytes = b""
     is_new: bool = False
+    needs_deleted: bool = False
+    """Whether what is saved is that of the deleted one, and is not kept if another request has ended it."""
+    cookie: str | None = None
+    """What the cookie becomes, if all of this was done."""
 
 
 class _StoredHalves(Middleware):
@@ -346,7 +355,7 @@ class _StoredHalves(Middleware):
         socket.state.session = Session(lambda: data, _IN_SOCKET)
 
     def _end(self, request: Request, response: Response) -> _Change | None:
-        """What a changed session asks for; the cookie is set already."""
+        """What a changed session asks for."""
         found = _own(self, request)
         if found is None or not found.is_used:
             return None
@@ -356,9 +365,7 @@ class _StoredHalves(Middleware):
         is_ended = found._is_ended  # pyright: ignore[reportPrivateUsage]
         known = self._id_of(request) if original is not None or is_ended else None
         if not data:
-            if known is not None:
-                self._cookie.set(request, response, "")
-            return _Change(deleted=known)
+            return _Change(deleted=known, cookie=None if known is None else "")
         if data == original and not found.is_rotated and not self._cookie.rolling:
             return None
         import secrets
@@ -366,9 +373,20 @@ class _StoredHalves(Middleware):
         is_another = found.is_rotated or is_ended
         is_new = known is None or is_another
         identifier = secrets.token_urlsafe(32) if is_new else cast("str", known)
-        if is_new or self._cookie.rolling:
-            self._cookie.set(request, response, identifier)
-        return _Change(known if is_another else None, identifier, data, is_new)
+        return _Change(
+            known if is_another else None,
+            identifier,
+            data,
+            is_new,
+            found.is_rotated and not found._is_emptied,  # pyright: ignore[reportPrivateUsage]
+            identifier if is_new or self._cookie.rolling else None,
+        )
+
+    def _done(self, request: Request, response: Response, change: _Change) -> Response:
+        """The response to a change that the store has made."""
+        if change.cookie is not None:
+            self._cookie.set(request, response, change.cookie)
+        return response
 
 
 class _DirectSessions(_StoredHalves):
@@ -382,13 +400,17 @@ class _DirectSessions(_StoredHalves):
 
     def after(self, request: Request, response: Response) -> Response:
         change = self._end(request, response)
-        if change is not None:
-            if change.deleted is not None:
-                self._store.delete(_key(change.deleted))
-            if change.saved is not None:
-                keep = self._store.save if change.is_new else self._store.replace
-                keep(_key(change.saved), change.data, self._cookie.max_age_s)
-        return response
+        if change is None:
+            return response
+        if change.deleted is not None:
+            was_there = self._store.delete(_key(change.deleted))
+            if was_there is False and change.needs_deleted:
+                return response
+        if change.saved is not None:
+            keep = self._store.save if change.is_new else self._store.replace
+            if keep(_key(change.saved), change.data, self._cookie.max_age_s) is False:
+                return response
+        return self._done(request, response, change)
 
 
 class _AwaitedSessions(_StoredHalves):
@@ -402,13 +424,17 @@ class _AwaitedSessions(_StoredHalves):
 
     async def after(self, request: Request, response: Response) -> Response:
         change = self._end(request, response)
-        if change is not None:
-            if change.deleted is not None:
-                await self._store.delete(_key(change.deleted))
-            if change.saved is not None:
-                keep = self._store.save if change.is_new else self._store.replace
-                await keep(_key(change.saved), change.data, self._cookie.max_age_s)
-        return response
+        if change is None:
+            return response
+        if change.deleted is not None:
+            was_there = await self._store.delete(_key(change.deleted))
+            if was_there is False and change.needs_deleted:
+                return response
+        if change.saved is not None:
+            keep = self._store.save if change.is_new else self._store.replace
+            if await keep(_key(change.saved), change.data, self._cookie.max_age_s) is False:
+                return response
+        return self._done(request, response, change)
 
 
 def _key(identifier: str) -> str:
