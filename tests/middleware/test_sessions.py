@@ -351,6 +351,38 @@ def test_a_late_response_does_not_take_the_cookie_of_a_rotated_session_away(kind
 
 
 @kinds
+@pytest.mark.parametrize(
+    ("said", "sent"),
+    [
+        ("public, max-age=60", "private, max-age=60"),
+        ("max-age=60, S-MaxAge=600, immutable", "private, max-age=60, immutable"),
+        ("no-cache", "private, no-cache"),
+        ('public, no-cache="a, b"', "private"),
+        ('private="set-cookie", max-age=60', "private"),
+        ("no-store", "no-store"),
+        ("max-age=60, Private", "max-age=60, Private"),
+    ],
+)
+def test_a_response_with_the_cookie_is_of_no_shared_cache(kind: str, said: str, sent: str) -> None:
+    app = app_of(KINDS[kind]())
+
+    @app.get("/page")
+    def page(request: Request) -> Response:
+        session(request).setdefault("visits", 1)
+        return Response("x", headers={"cache-control": said})
+
+    with Client(app) as client:
+        first = client.get("/page")
+        assert "set-cookie" in first.headers
+        assert first.headers["cache-control"] == sent
+        # What sets no cookie may be stored for each of them.
+        again = client.get("/page")
+        assert "set-cookie" not in again.headers
+        assert again.headers["cache-control"] == said
+        assert again.headers["vary"] == "cookie"
+
+
+@kinds
 def test_the_session_of_a_failed_request_is_kept(kind: str) -> None:
     """Frameworks, debatable: a log-out or a new identifier holds whatever fails behind it."""
     app = app_of(KINDS[kind]())

@@ -219,8 +219,7 @@ class SessionCookie:
     def set(self, request: Request, response: Response, value: str) -> None:
         """Send a value; an empty one makes the client forget the cookie."""
         self._write(response.headers, value, request.scheme)
-        if "cache-control" not in response.headers:
-            response.headers["cache-control"] = "private"
+        _keep_private(response.headers)
 
     def _write(self, headers: MutableHeaders, value: str, scheme: str) -> None:
         secure = self.secure
@@ -237,6 +236,26 @@ class SessionCookie:
             secure=secure,
             same_site=self.same_site,
         )
+
+
+def _keep_private(headers: MutableHeaders) -> None:
+    """Keep shared caches from storing the response: its next client would get the session, too.
+
+    ``Vary: Cookie`` does not: clients without a cookie are alike (RFC 9111 §4.1).
+    """
+    said = headers.get("cache-control", "")
+    directives = [one.strip() for one in said.split(",")]
+    names = {one.lower() for one in directives}
+    if "private" in names or "no-store" in names:
+        return
+    if '"' in said:  # fields whose names have commas between them
+        directives = []
+    kept = [
+        one
+        for one in directives
+        if one and one.lower() != "public" and not one.lower().startswith("s-maxage")
+    ]
+    headers["cache-control"] = ", ".join(["private", *kept])
 
 
 class Sessions(Middleware):
