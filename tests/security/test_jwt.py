@@ -38,7 +38,7 @@ def status(scheme: JWT | Requires, token: str) -> int:
     app = App()
     app.middleware(Authenticate(scheme))
     app.get("/")(lambda request: principal(request).id)
-    with Client(app) as client:
+    with Client(app, raise_errors=False) as client:
         return client.get("/", headers={"authorization": f"Bearer {token}"}).status_code
 
 
@@ -83,6 +83,8 @@ def test_tokens_that_are_no_good() -> None:
         "critical": raw({"alg": "HS256", "crit": ["x"], "x": 1}, good, SECRET.encode()),
         "no JSON": "eA.eA.eA",
         "nothing": "..",
+        "header without end": f"{b64(b'[' * 11_000)}.e30.",
+        "exp beyond numbers": raw({"alg": "HS256"}, {**good, "exp": float("inf")}, SECRET.encode()),
         "deep": raw({"alg": "HS256"}, {"sub": "me"}, SECRET.encode()) + "." * 1000,
     }
     for name, one in bad.items():
@@ -108,6 +110,40 @@ def test_a_public_key_is_no_secret() -> None:
     assert status(chosen, jwt.encode(CLAIMS, private, "RS256", headers={"kid": "one"})) == 200
     assert status(chosen, jwt.encode(CLAIMS, private, "RS256", headers={"kid": "../etc"})) == 401
     assert status(chosen, jwt.encode(CLAIMS, private, "RS256")) == 401
+
+
+def test_keys_that_cannot_be_had_are_no_fault_of_the_token() -> None:
+    reasons: list[Exception] = []
+
+    def keys(header: Mapping[str, Any]) -> Any:
+        raise reasons[-1]
+
+    scheme = JWT(keys, algorithms=["HS256"])
+    token = jwt.encode(CLAIMS, SECRET, "HS256")
+    for error, expected in (
+        (jwt.PyJWKClientError("no key of this name"), 401),
+        (jwt.InvalidTokenError("its header is none of ours"), 401),
+        (jwt.PyJWKClientConnectionError("nothing listens there"), 500),
+        (ValueError("no JSON"), 500),
+        (TypeError("a mistake of the application"), 500),
+    ):
+        reasons.append(error)
+        assert status(scheme, token) == expected, error
+
+
+def test_a_header_without_end_is_a_bad_token_with_any_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PyJWT 2.12 lets the error of the parser through."""
+
+    def too_deep(*_args: object, **_options: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(jwt, "decode", too_deep)
+    monkeypatch.setattr(jwt, "get_unverified_header", too_deep)
+    token = jwt.encode(CLAIMS, SECRET, "HS256")
+    assert status(JWT(SECRET, algorithms=["HS256"]), token) == 401
+    assert status(JWT(lambda header: SECRET, algorithms=["HS256"]), token) == 401
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,9 @@ class JWT(Scheme):
 
     Args:
         key: The key that verifies signatures: a secret for ``HS256`` and its like, a public key in PEM for
-            others, or a function that takes the token's header (with its ``kid``) and returns a key or
-            ``None``.
+            others, or a function that takes the token's header (with its ``kid``) and returns a key, or
+            ``None`` if it has none of that name. What it raises, such as an outage of where keys are, is a
+            500, except PyJWT's exceptions of tokens and of keys that it does not find.
         algorithms: Those that are accepted, of one kind: either with a shared secret or with a key pair.
         audience: What ``aud`` has to name; a token with ``aud`` is refused without it.
         issuer: What ``iss`` has to be.
@@ -61,6 +62,9 @@ class JWT(Scheme):
         usual = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
         super().__init__(name, openapi or usual, "Bearer")
         self._jwt = _library()
+        self._bad = (
+            self._jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError,
+        )  # fmt: skip
         self._algorithms = _checked(algorithms, key)
         if callable(key):
             check_callback(key, "JWT(key)", "header")
@@ -87,12 +91,10 @@ class JWT(Scheme):
 
     def check(self, credentials: str) -> Principal | None:
         """Verify the token, and make a principal of its claims."""
+        key = self._chosen(self._key, credentials) if callable(self._key) else self._key
+        if key is None:
+            return None
         try:
-            key = self._key
-            if callable(key):
-                key = key(self._jwt.get_unverified_header(credentials))
-            if key is None:
-                return None
             claims = self._jwt.decode(
                 credentials,
                 key,
@@ -102,11 +104,27 @@ class JWT(Scheme):
                 leeway=self._leeway_s,
                 options=self._options,
             )
-        except (self._jwt.PyJWTError, ValueError, TypeError):
+        except self._bad:
             return None
         return Principal(
             str(claims.get("sub", "")), _scopes(claims.get(self._scopes_claim)), claims
         )
+
+    def _chosen(self, choose: Callable[[Mapping[str, object]], object], token: str) -> object:
+        """The key that the application's function chooses, ``None`` if there is none for this token.
+
+        What else fails there is no fault of the token: a 401 would have good clients throw theirs away.
+        """
+        try:
+            header = self._jwt.get_unverified_header(token)
+        except self._bad:
+            return None
+        try:
+            return choose(header)
+        except (self._jwt.InvalidTokenError, self._jwt.PyJWKClientError) as error:
+            if isinstance(error, self._jwt.PyJWKClientConnectionError):
+                raise
+            return None
 
 
 def _check_key(library: Any, algorithms: Iterable[str], key: object) -> None:
