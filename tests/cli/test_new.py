@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from citius.errors import ConfigError
 from citius.process.processors import processors
+from citius.scaffold import make
 from citius.settings.loading import load
 from citius.testing.postgres import database, find_binaries
 from rig import Server
@@ -106,6 +108,42 @@ def test_one_with_both_cannot_be_made(tmp_path: Path) -> None:
     ended = run(tmp_path, sys.executable, "-m", "citius", "new", "my-shop", "--rpc", "--db")
     assert ended.returncode == 2
     assert "expected --db or --rpc" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("json", "'json' names a module that the project or Python itself imports"),
+        ("asyncio", "expected another name, such as my-asyncio"),
+        ("msgspec", "expected another name"),
+        ("Migrations", "expected another name"),
+        ("Über", "of ASCII letters, digits and hyphens, got 'Über'"),
+        ("shop-", "of ASCII letters, digits and hyphens, got 'shop-'"),
+        ("_shop", "of ASCII letters, digits and hyphens, got '_shop'"),
+        ("class", "of ASCII letters, digits and hyphens, got 'class'"),
+        ("file/shop", "cannot be made: "),
+        ("full", "full exists and is not empty"),
+        ("one", "one cannot be made: "),
+    ],
+)
+def test_a_project_that_would_not_run_is_not_made(tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "one").touch()
+    (tmp_path / "full/x").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        make(tmp_path / name)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_folder_of_the_shell_can_be_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my-shop").mkdir()
+    monkeypatch.chdir(tmp_path / "my-shop")
+    files = make(Path())
+    assert Path("my_shop/app.py") in files
+    assert 'name = "my-shop"' in Path("pyproject.toml").read_text()
 
 
 def test_migrations_of_its_readme(project_with_database: Path) -> None:

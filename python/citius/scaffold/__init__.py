@@ -10,6 +10,9 @@ tests of a project and checks its types.
 from __future__ import annotations
 
 import keyword
+import os
+import re
+import sys
 from pathlib import Path
 
 from citius.errors import ConfigError
@@ -17,6 +20,15 @@ from citius.errors import ConfigError
 _FILES = Path(__file__).with_name("project")
 _WITH_DATABASE = Path(__file__).with_name("database")
 _WITH_RPC = Path(__file__).with_name("rpc")
+
+_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9_-]*[A-Za-z0-9])?")
+"""A name of a distribution (PEP 508) that is one of a package, too."""
+
+_TAKEN = frozenset(
+    ("alembic", "citius", "connectrpc", "google", "migrations", "msgspec", "mypy", "proto", "protobuf",
+     "pytest", "setuptools", "sqlalchemy", "tests")
+)  # fmt: skip
+"""Packages and folders of the projects, and what they import."""
 
 
 def make(directory: Path, *, has_database: bool = False, has_rpc: bool = False) -> list[Path]:
@@ -30,14 +42,17 @@ def make(directory: Path, *, has_database: bool = False, has_rpc: bool = False) 
     Raises:
         ConfigError: There is something already, or the name is none.
     """
-    name = directory.name
+    name = Path(os.path.abspath(directory)).name  # `.` has one, too
     package = name.replace("-", "_").lower()
-    if not package.isidentifier() or keyword.iskeyword(package) or package in ("tests", "citius"):
+    if not _NAME.fullmatch(name) or keyword.iskeyword(package):
         raise ConfigError(
-            f"expected a name such as my-shop, of letters, digits and hyphens, got {name!r}"
+            f"expected a name such as my-shop, of ASCII letters, digits and hyphens, got {name!r}"
         )
-    if directory.exists() and any(directory.iterdir()):
-        raise ConfigError(f"{directory} exists and is not empty")
+    if package in _TAKEN or package in sys.stdlib_module_names:
+        raise ConfigError(
+            f"{name!r} names a module that the project or Python itself imports, and would take its place; "
+            f"expected another name, such as my-{name}"
+        )
     if has_database and has_rpc:
         raise ConfigError("expected --db or --rpc, got both")
     sources = _sources(_FILES)
@@ -45,6 +60,17 @@ def make(directory: Path, *, has_database: bool = False, has_rpc: bool = False) 
         sources |= _sources(_WITH_DATABASE)
     if has_rpc:
         sources |= _sources(_WITH_RPC)
+    try:
+        return _write(directory, sources, name, package)
+    except OSError as error:
+        raise ConfigError(f"{directory} cannot be made: {error}") from None
+
+
+def _write(directory: Path, sources: dict[str, Path], name: str, package: str) -> list[Path]:
+    """Write what is there into a directory that has nothing in it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if any(directory.iterdir()):
+        raise ConfigError(f"{directory} exists and is not empty")
     written: list[Path] = []
     for relative, source in sorted(sources.items()):
         path = directory / relative.replace("PACKAGE", package).replace("DOT", ".")
