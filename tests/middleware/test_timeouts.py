@@ -170,6 +170,59 @@ def test_documentation_and_mounts_can_be_named(tmp_path: Path) -> None:
         assert client.get("/inner").status_code == 429
 
 
+async def legacy(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"inner"})
+
+
+def with_mount(exempt: list[str], at: str, tmp_path: Path | None) -> App:
+    app = App()
+    app.middleware(Authenticate(APIKey({"k" * 20: Principal("me")}), exempt=exempt))
+
+    def own() -> str:
+        return "own"
+
+    if tmp_path is None:
+        app.get(at)(own)
+        app.mount(at, legacy)
+    else:
+        app.post(at)(own)
+        app.static(at, tmp_path)
+    return app
+
+
+@pytest.mark.parametrize(("at", "is_static"), [("/", False), ("/files", False), ("/files", True)])
+def test_a_name_of_a_route_does_not_open_what_is_mounted_at_its_path(
+    at: str, is_static: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    below = f"{at.rstrip('/')}/{{_path:path}}"
+    directory = tmp_path if is_static else None
+    said = rf"exempt=…\) names '{at}', which is the path of .*own \(.*:\d+\) and the prefix"
+    with pytest.raises(ConfigError, match=said) as raised:
+        Client(with_mount([at], at, directory)).__enter__()
+    assert repr(below) in str(raised.value)
+    page = f"{at.rstrip('/')}/a.txt"
+    with Client(with_mount([below], at, directory)) as client:
+        assert client.get(page).status_code == 200
+        assert client.get(at, follow_redirects=False).status_code == 401
+        assert client.post(at).status_code == 401
+    with Client(with_mount([at, below], at, directory)) as client:
+        assert client.get(page).status_code == 200
+        assert (client.post if is_static else client.get)(at).text == "own"
+
+
+def test_a_page_is_named_beside_a_directory_without_middleware(tmp_path: Path) -> None:
+    app = App()
+    app.middleware(Authenticate(APIKey({"k" * 20: Principal("me")}), exempt=["/"]))
+    app.static("/", tmp_path, middleware=False)
+    app.get("/")(lambda: "own")
+    with Client(app) as client:
+        assert client.get("/").text == "own"
+        assert client.get("/other").status_code == 401
+
+
 def test_a_time_is_above_zero() -> None:
     with pytest.raises(ConfigError, match="seconds above 0"):
         Timeout(0)

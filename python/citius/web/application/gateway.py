@@ -16,6 +16,7 @@ from citius.web.binding.depends.dependencies import Resolver
 from citius.web.binding.other_names import add_hints
 from citius.web.declarations import checks
 from citius.web.middleware.base import Middleware
+from citius.web.middleware.fields import BELOW_MOUNT
 from citius.web.responses.declared.other_results import (
     check_middleware_results,
     hold_error_handlers,
@@ -39,7 +40,7 @@ from citius.web.routing.routes import (
     set_unmatched,
 )
 from citius.web.routing.rpc.procedures import add
-from citius.web.routing.static import routes_of
+from citius.web.routing.static import is_mounted, routes_of
 from citius.web.routing.static_checks import check_static_mounts
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from citius.web.application.app import App
     from citius.web.execution.thread_pool import BlockingPool
     from citius.web.middleware.base import Declared
+    from citius.web.middleware.fields import NamedRoutes
     from citius.web.routing.declared_routes import Route
     from citius.web.routing.endpoint import Endpoint
     from citius.web.routing.request_chain import ErrorHandlers, Report
@@ -266,7 +268,10 @@ def check_named_routes(app: App, endpoints: list[Endpoint]) -> None:
 
     about = app.about
     for one in app.walk():
-        note(one.middleware, [mount.prefix or "/" for mount in one.statics()])
+        for mount in one.statics():
+            note(one.middleware, [mount.prefix or "/"])
+            if one.passes_python(mount):
+                note(one.middleware, [mount.prefix + BELOW_MOUNT])
     # The documentation is there in development, or where it is switched on.
     note(app.own_middleware, [one for one in (about.path, about.docs) if one is not None])
     for endpoint in endpoints:
@@ -285,6 +290,25 @@ def check_named_routes(app: App, endpoints: list[Endpoint]) -> None:
             raise ConfigError(
                 f"{names.option} names {name!r}, and there is no such route; {hint}Paths are written as "
                 "they are declared, with the prefixes of routers and mounts"
+            )
+        own = [one for one in endpoints if any(middleware is it for it in one.middleware)]
+        _refuse_two_meanings(names, patterns, own)
+
+
+def _refuse_two_meanings(names: NamedRoutes, patterns: set[str], endpoints: list[Endpoint]) -> None:
+    """Refuse a name of a route that is also the prefix of a mount: an exempt page would open all below it.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    mounts = {names.name_of(one): one for one in patterns if one.endswith(BELOW_MOUNT)}
+    for one in endpoints:
+        below = mounts.get(one.pattern)
+        if below is not None and not is_mounted(one.handler):
+            raise ConfigError(
+                f"{names.option} names {one.pattern!r}, which is the path of {one.where} and the prefix of "
+                f"everything that is mounted there; write {below!r} for that, with {one.pattern!r} beside it "
+                "for both, or give one of them another path"
             )
 
 

@@ -57,13 +57,13 @@ class NamedRoutes:
 
     def name_of(self, pattern: str) -> str | None:
         """The name by which a route is meant, if it is."""
-        for name in (pattern, pattern.removesuffix(_BELOW_MOUNT) or "/"):
+        for name in (pattern, pattern.removesuffix(BELOW_MOUNT) or "/"):
             if name in self.patterns:
                 return name
         return None
 
 
-_BELOW_MOUNT = "/{_path:path}"
+BELOW_MOUNT = "/{_path:path}"
 """How the pattern of everything below the prefix of a mount ends."""
 
 

@@ -160,6 +160,11 @@ def routes_of(mount: Mount, dependencies: tuple[Depends, ...] = ()) -> list[Rout
     ]
 
 
+def is_mounted(handler: object) -> bool:
+    """Whether a handler is that of a mount: of an application, or of a directory."""
+    return hasattr(handler, "_citius_mounted") or getattr(handler, "__module__", "") == __name__
+
+
 def fallback_of(mounts: Iterable[Mount]) -> Callable[[Request], Response | None] | None:
     """What responds to requests for pages that are not there with the file of the mount that has one.
 
