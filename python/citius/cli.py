@@ -365,7 +365,7 @@ def dev_command(ctx: click.Context, arguments: tuple[str, ...]) -> None:
     loop's thread.
     """
     serve = cli.commands["serve"]
-    with serve.make_context("dev", ["--reload", *arguments], parent=ctx) as inner:
+    with serve.make_context("dev", ["--reload", *arguments], parent=ctx.parent) as inner:
         serve.invoke(inner)
 
 

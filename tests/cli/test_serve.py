@@ -35,6 +35,8 @@ def test_help_lists_the_commands_and_every_option() -> None:
     for option in OPTIONS.values():
         assert option.flags[0] in text, option.name
     assert "docs/" not in text  # newcomer C: a wheel has no guides
+    assert citius("dev", "--help").stdout.startswith("Usage: citius dev [OPTIONS] [TARGET]\n")
+    assert "Try 'citius dev --help' for help." in citius("dev", "--nope").stderr
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
