@@ -304,6 +304,25 @@ def test_what_is_named_by_a_change_in_any_form_is_dropped(
     assert cached.counts(1, path="/c/y", host="a") == 1
 
 
+@pytest.mark.parametrize("status", ["200 OK", "cut"])
+@pytest.mark.parametrize(("kept", "changed"), [("a", "A:80"), ("a:80", "a"), ("[::1]", "[::1]:80")])
+def test_a_change_is_one_of_the_url_with_and_without_its_port(
+    cached: Cached, kept: str, changed: str, status: str
+) -> None:
+    """RFC 9110 §4.2.3: some clients write the port of the scheme, others do not."""
+    cached.origin.always({"cache-control": "max-age=100"})
+    cached.ask(host=kept)
+    cached.ask(host="a:81")
+    if status == "cut":
+        cached.origin.always({"content-length": "x"})  # no response: it may have been done
+        assert cached.ask(method="POST", host=changed)[0] == 502
+    else:
+        cached.ask(method="POST", host=changed)
+    cached.origin.always({"cache-control": "max-age=100"})
+    assert cached.counts(1, host=kept) == 1
+    assert cached.counts(1, host="a:81") == 0
+
+
 def test_a_304_of_another_response_renews_nothing(cached: Cached) -> None:
     """§4.3.4: what is stored would be sent on with the entity tag of what it is not."""
 

@@ -161,7 +161,7 @@ class Caching:
             response = await pass_on(request, key.target, fields)
         except (Exception, asyncio.CancelledError):
             # The other server may have done it: it did not answer in time, or the client has left.
-            await self._cache.store.invalidate([key])
+            await self._cache.store.invalidate(key.spellings)
             raise
         if 200 <= response.status_code < 400:
             await self._cache.store.invalidate(_changed(key, response))
@@ -395,7 +395,7 @@ def _changed(key: Key, response: Response) -> list[Key]:
         if (place := response.headers.get(name)) is not None:
             target = _target_of(key, place)
             keys += [key._replace(target=target)] if target else []
-    return keys
+    return [spelled for one in keys for spelled in one.spellings]
 
 
 def _target_of(key: Key, place: str) -> str | None:

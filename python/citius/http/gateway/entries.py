@@ -49,6 +49,16 @@ class Key(NamedTuple):
         """What it takes in memory: a client chooses how much."""
         return sum(map(len, self))
 
+    @property
+    def spellings(self) -> list[Key]:
+        """The keys of its URL, with and without the port that is its scheme's (RFC 9110 §4.2.3).
+
+        Responses are apart by what the server behind was told; a change of the URL is one of all of them.
+        """
+        port = ":443" if self.scheme == "https" else ":80"
+        bare = self.host.removesuffix(port)
+        return [self._replace(host=bare), self._replace(host=bare + port)]
+
 
 class Entry:
     """A stored response."""
