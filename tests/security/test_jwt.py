@@ -131,6 +131,24 @@ def test_keys_that_cannot_be_had_are_no_fault_of_the_token() -> None:
         assert status(scheme, token) == expected, error
 
 
+@pytest.mark.parametrize("secret", ["", b"", "short", b"x" * 31])
+def test_a_secret_that_a_function_chooses_is_long(secret: str | bytes) -> None:
+    """Of an empty secret, of a variable that is not set, anyone could make tokens."""
+    token = raw({"alg": "HS256"}, CLAIMS, secret.encode() if isinstance(secret, str) else secret)
+    assert status(JWT(lambda header: secret, algorithms=["HS256"]), token) == 500
+    key = jwt.PyJWK({"kty": "oct", "k": b64(b"x" * 31), "alg": "HS256"})
+    token = raw({"alg": "HS256"}, CLAIMS, b"x" * 31)
+    assert status(JWT(lambda header: key, algorithms=["HS256"]), token) == 500
+
+
+@pytest.mark.parametrize("names", [["RS265"], ["hs256", "RS256"]])
+def test_an_algorithm_that_does_not_exist_ends_the_start(names: list[str]) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"test_jwt.py:\d+\): there is no algorithm '{names[0]}'"
+    ):
+        JWT(lambda header: None, algorithms=names)
+
+
 def test_a_header_without_end_is_a_bad_token_with_any_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

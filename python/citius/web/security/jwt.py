@@ -31,7 +31,8 @@ class JWT(Scheme):
         key: The key that verifies signatures: a secret for ``HS256`` and its like, a public key in PEM for
             others, or a function that takes the token's header (with its ``kid``) and returns a key, or
             ``None`` if it has none of that name. What it raises, such as an outage of where keys are, is a
-            500, except PyJWT's exceptions of tokens and of keys that it does not find.
+            500, except PyJWT's exceptions of tokens and of keys that it does not find. So is a secret that is
+            too short.
         algorithms: Those that are accepted, of one kind: either with a shared secret or with a key pair.
         audience: What ``aud`` has to name; a token with ``aud`` is refused without it.
         issuer: What ``iss`` has to be.
@@ -68,6 +69,7 @@ class JWT(Scheme):
         self._algorithms = _checked(algorithms, key)
         if callable(key):
             check_callback(key, "JWT(key)", "header")
+            _check_names(self._jwt, self._algorithms)
         else:
             _check_key(self._jwt, self._algorithms, key)
         self._key = key
@@ -120,11 +122,27 @@ class JWT(Scheme):
         except self._bad:
             return None
         try:
-            return choose(header)
+            return self._long_enough(choose(header))
         except (self._jwt.InvalidTokenError, self._jwt.PyJWKClientError) as error:
             if isinstance(error, self._jwt.PyJWKClientConnectionError):
                 raise
             return None
+
+    def _long_enough(self, key: object) -> object:
+        """A secret that a function has chosen, if nobody can guess it: of an empty one anyone makes tokens.
+
+        Raises:
+            RuntimeError: It is too short.
+        """
+        secret = getattr(key, "key", key)  # a PyJWK has it inside
+        if self._algorithms[0].startswith("HS") and isinstance(secret, str | bytes):
+            size = len(secret.encode() if isinstance(secret, str) else secret)
+            if size < SECRET_BYTES_MIN:
+                raise RuntimeError(
+                    f"JWT: expected a secret of at least {SECRET_BYTES_MIN} bytes, and the function that "
+                    f"chooses keys returned one of {size}; return None if there is none"
+                )
+        return key
 
 
 def _check_key(library: Any, algorithms: Iterable[str], key: object) -> None:
@@ -138,6 +156,21 @@ def _check_key(library: Any, algorithms: Iterable[str], key: object) -> None:
             library.get_algorithm_by_name(name).prepare_key(key)
         except (library.PyJWTError, NotImplementedError, ValueError, TypeError) as error:
             raise ConfigError(f"JWT ({caller()}): the key is none for {name}: {error}") from None
+
+
+def _check_names(library: Any, algorithms: Iterable[str]) -> None:
+    """Refuse an algorithm that no token can have.
+
+    Raises:
+        ConfigError: There is none of that name, or the package for it is not installed.
+    """
+    for name in algorithms:
+        try:
+            library.get_algorithm_by_name(name)
+        except NotImplementedError as error:
+            raise ConfigError(
+                f"JWT ({caller()}): there is no algorithm {name!r}: {error}"
+            ) from None
 
 
 def _scopes(value: object) -> frozenset[str]:
