@@ -413,6 +413,8 @@ def test_the_session_of_a_failed_request_is_kept(kind: str) -> None:
             r"its keys are texts \(at session\['x'\]\[0\]\['a'\]\['b'\]\[2\]\)",
         ),
         ([1, object()], r"object is unsupported \(at session\['x'\]\[1\]\)"),
+        ([None, {"rate": float("nan")}], r"become null \(at session\['x'\]\[1\]\['rate'\]: nan\)"),
+        (float("-inf"), r"become null \(at session\['x'\]: -inf\)"),
     ],
 )
 def test_what_json_has_not_is_refused_with_its_place(kind: str, value: Any, place: str) -> None:
@@ -426,3 +428,17 @@ def test_what_json_has_not_is_refused_with_its_place(kind: str, value: Any, plac
 
     with pytest.raises(TypeError, match="the session cannot be kept as JSON: .*" + place):
         Client(app).post("/odd")
+
+
+@kinds
+def test_null_is_json(kind: str) -> None:
+    app = app_of(KINDS[kind]())
+
+    @app.post("/null")
+    def null(request: Request) -> str:
+        session(request)["x"] = [None, 1.5, {"y": None}, "null"]
+        return "set"
+
+    with Client(app) as client:
+        client.post("/null")
+        assert client.get("/").json() == {"x": [None, 1.5, {"y": None}, "null"]}

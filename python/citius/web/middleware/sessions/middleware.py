@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from citius.errors import ConfigError
@@ -466,12 +467,29 @@ def encode(data: dict[str, Any]) -> bytes:
     import msgspec
 
     try:
-        return msgspec.json.encode(data, order="deterministic")
+        encoded = msgspec.json.encode(data, order="deterministic")
     except TypeError as error:
         reason = "its keys are texts" if "str keys" in str(error) else str(error)
         raise TypeError(
             f"the session cannot be kept as JSON: {reason} (at {_refused_part(data)})"
         ) from None
+    if b"null" in encoded and (place := _not_finite(data)):
+        raise TypeError(f"the session cannot be kept as JSON: it would become null (at {place})")
+    return encoded
+
+
+def _not_finite(value: Any, place: str = "session") -> str:
+    """Where in a session a number is that JSON has not, if there is one."""
+    if isinstance(value, float):
+        return "" if isfinite(value) else f"{place}: {value}"
+    if isinstance(value, dict):
+        parts: Any = cast("dict[Any, Any]", value).items()
+    elif isinstance(value, list | tuple):
+        parts = enumerate(cast("list[Any]", value))
+    else:
+        return ""
+    found = (_not_finite(one, f"{place}[{key!r}]") for key, one in parts)
+    return next(filter(None, found), "")
 
 
 def _refused_part(value: Any, place: str = "session") -> str:
