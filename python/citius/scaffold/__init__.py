@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import keyword
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -20,9 +19,6 @@ from citius.errors import ConfigError
 _FILES = Path(__file__).with_name("project")
 _WITH_DATABASE = Path(__file__).with_name("database")
 _WITH_RPC = Path(__file__).with_name("rpc")
-
-_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9_-]*[A-Za-z0-9])?")
-"""A name of a distribution (PEP 508) that is one of a package, too."""
 
 _TAKEN = frozenset(
     ("alembic", "citius", "connectrpc", "google", "migrations", "msgspec", "mypy", "proto", "protobuf",
@@ -44,7 +40,9 @@ def make(directory: Path, *, has_database: bool = False, has_rpc: bool = False) 
     """
     name = Path(os.path.abspath(directory)).name  # `.` has one, too
     package = name.replace("-", "_").lower()
-    if not _NAME.fullmatch(name) or keyword.iskeyword(package):
+    # That of a distribution (PEP 508), and of a package.
+    is_name = name.isascii() and package.isidentifier() and name[0].isalpha() and name[-1].isalnum()
+    if not is_name or keyword.iskeyword(package):
         raise ConfigError(
             f"expected a name such as my-shop, of ASCII letters, digits and hyphens, got {name!r}"
         )
