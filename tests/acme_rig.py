@@ -14,20 +14,11 @@ from pathlib import Path
 
 import trustme
 from cryptography import x509
-from rig import TIMEOUT_S, wait_for
+from rig import TIMEOUT_S, free_port, wait_for
 
 TOOLS = Path(__file__).parents[1] / ".tools"
 REFUSED = "refused.example"
 """The authority issues nothing for this name."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that a server with a configuration file can be told."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 class Pebble:
@@ -45,7 +36,7 @@ class Pebble:
         bound_to: tuple[str, str] | None = None,
     ) -> None:
         self.directory = directory
-        self.https, self.http, dns, self._listen, self._manage = free_ports(5)
+        self.https, self.http, dns, self._listen, self._manage = (free_port() for _ in range(5))
         ca = trustme.CA()
         ca.cert_pem.write_to_path(str(directory / "ca.pem"))
         own = ca.issue_cert("localhost", "127.0.0.1")

@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from rig import wait_for
+from rig import free_port, wait_for
 
 TOOLS = Path(__file__).parents[1] / ".tools"
 
@@ -179,8 +179,7 @@ def certificates(directory: Path) -> dict[str, str]:
 
 def redis_over_tls(directory: Path, files: dict[str, str], *options: str) -> tuple[Redis, int]:
     """A Redis with these files, and its port."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     redis = Redis(
         directory, "--tls-port", str(port), "--tls-cert-file", files["cert"], "--tls-key-file",
         files["key"], "--tls-ca-cert-file", files["ca"], "--tls-auth-clients", "no", *options,
@@ -193,9 +192,7 @@ class Nats(Engine):
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.options = options
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         super().__init__(directory)
 

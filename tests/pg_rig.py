@@ -6,7 +6,6 @@ import asyncio
 import functools
 import shutil
 import signal
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +37,7 @@ class Server(postgres.Server):
 
     def listen(self) -> None:
         """Listen on a port of 127.0.0.1 too; before ``start``."""
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = rig.free_port()
         self.settings["listen_addresses"] = "127.0.0.1"
 
     def secure(self, certificate: str, key: str, authorities: str) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from citius.redis import Redis
+from rig import free_port
 
 WAIT_S = 20.0
 SERVER = shutil.which("valkey-server") or shutil.which("redis-server")
@@ -27,12 +28,6 @@ VALKEY = next(
 needs_redis = pytest.mark.skipif(
     SERVER is None, reason="no redis-server (Debian: apt-get install redis-server)"
 )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:

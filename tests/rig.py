@@ -11,6 +11,7 @@ import codecs
 import http.client
 import itertools
 import os
+import random
 import re
 import signal
 import socket
@@ -52,6 +53,27 @@ def wait_for(condition: Callable[[], object], what: str, timeout_s: float = TIME
 
 IS_PORTABLE = os.environ.get("CITIUS_POLLER") == "asyncio"
 """Servers of these tests have the portable poller: `make test-portable`."""
+
+
+_ports = iter(random.SystemRandom().sample(range(20_000, 32_768), 12_768))
+
+
+def free_port() -> int:
+    """A port, free for TCP and UDP, for a server that has to be told one.
+
+    It is below those that the system gives to connections: none takes it before the server does, or
+    while the server is away.
+    """
+    while True:
+        port = next(_ports)
+        with (
+            suppress(OSError),
+            socket.socket() as tcp,
+            socket.socket(type=socket.SOCK_DGRAM) as udp,
+        ):
+            tcp.bind(("", port))
+            udp.bind(("", port))
+            return port
 
 
 def storm(test: Callable[..., None]) -> Callable[..., None]:

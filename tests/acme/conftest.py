@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acme_rig import TOOLS, Pebble, free_ports
-from rig import Server, application
+from acme_rig import TOOLS, Pebble
+from rig import Server, application, free_port
 
 APP = application("tls_app")
 
 
 @pytest.fixture
 def unused_port() -> int:
-    return free_ports(1)[0]
+    return free_port()
 
 
 @pytest.fixture

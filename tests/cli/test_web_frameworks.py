@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from acme_rig import free_ports
-from rig import wait_for
+from rig import free_port, wait_for
 
 ENTRY = Path(__file__).parents[2] / "lab/web-frameworks/citius"
 
@@ -23,7 +22,7 @@ def port() -> Iterator[int]:
     """The port at which the command of config.yaml serves."""
     (command,) = re.findall(r"^ +command: (.+)$", (ENTRY / "config.yaml").read_text(), re.MULTILINE)
     assert "--host 0.0.0.0 --port 3000" in command
-    (port,) = free_ports(1)
+    port = free_port()
     command = command.replace("0.0.0.0 --port 3000", f"127.0.0.1 --port {port}")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     process = subprocess.Popen(

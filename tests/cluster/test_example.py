@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import websockets
+from rig import free_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,17 +21,9 @@ if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
 
 
-def free_ports(count: int) -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 @pytest.mark.parametrize("is_interrupted", [True, False])
 def test_two_nodes_and_a_client_of_each(is_interrupted: bool) -> None:
-    ports = free_ports(2)
+    ports = [free_port(), free_port()]
     command = [sys.executable, str(ROOT / "examples/cluster/up.py"), *map(str, ports)]
     up = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
 
@@ -71,7 +64,7 @@ def test_two_nodes_and_a_client_of_each(is_interrupted: bool) -> None:
 
 
 def test_a_port_that_is_taken_ends_it_all() -> None:
-    (port,) = free_ports(1)
+    port = free_port()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports = [str(port), str(taken.getsockname()[1])]
         command = [sys.executable, str(ROOT / "examples/cluster/up.py"), *ports]

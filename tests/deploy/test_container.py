@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from rig import application
+from rig import application, free_port
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
@@ -47,9 +46,7 @@ def hidden_by_tmp() -> list[str]:
 def container(tmp_path: Path) -> Generator[tuple[subprocess.Popen[str], int]]:
     tmp_path.chmod(0o755)
     (tmp_path / "notes.py").write_text(APP)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     words = [word.replace("8000", str(port)) for word in json_of("CMD")]
     bwrap = [
         "bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",

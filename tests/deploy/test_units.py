@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP
-from rig import application
+from rig import application, free_port
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 EXPOSURE_MAX = 2.0
@@ -51,9 +50,7 @@ def test_the_unit_starts_as_written_and_writes_where_it_may(tmp_path: Path) -> N
     for name in ("srv", "state"):
         (tmp_path / name).mkdir()
     (tmp_path / "srv/notes.py").write_text(application("notes_app").read_text())
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     (command,) = _settings("ExecStart")
     program, *words = shlex.split(command)
     assert program.endswith("/bin/citius")

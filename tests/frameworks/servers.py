@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from rig import Peer, wait_for
+from rig import Peer, free_port, wait_for
 
 HERE = Path(__file__).parent
 APPS = HERE / "apps"
@@ -118,13 +118,6 @@ def is_listening(port: int) -> bool:
     """Whether a connection is accepted."""
     with socket.socket() as peer:
         return peer.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_port() -> int:
-    """A port that nothing listens on at present."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def gunicorn(target: str, folder: Path, **env: str) -> Running:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from goroutines_rig import failure, post
-from rig import Server
+from rig import Server, free_port
 
 HERE = Path(__file__).parent
 REFUSED, ENDED, TLS, PROTOCOL, TOO_LARGE, TIMEOUT, MISUSE = 2, 4, 5, 6, 7, 9, 11
@@ -142,8 +142,7 @@ def test_a_name_is_looked_up(outgoing: Server, peer: Callable[..., Peer]) -> Non
 
 
 def test_nobody_listens(outgoing: Server) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
+    port = free_port()
     code, reason, why = failure(post(outgoing, "/tcp", port=port))
     assert (code, reason) == (502, REFUSED)
     assert str(port) in why

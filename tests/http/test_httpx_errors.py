@@ -16,6 +16,7 @@ import pytest
 import trustme
 from citius.http.httpx import SyncTransport, Transport
 from http_peer import Peer, Talk, server
+from rig import free_port
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 LENGTH = HEAD + b"content-length: 5\r\n\r\n"
@@ -240,23 +241,17 @@ def test_a_proxy(case: str, bundle: str) -> None:
 
 def test_a_proxy_that_cannot_be_reached(bundle: str) -> None:
     for url in ("https://localhost:9/", "http://localhost:9/"):
-        check(httpx.ConnectError, url, bundle=bundle, proxy=f"http://127.0.0.1:{unused_port()}")
+        check(httpx.ConnectError, url, bundle=bundle, proxy=f"http://127.0.0.1:{free_port()}")
 
 
 def test_what_cannot_be_connected_to() -> None:
-    check(httpx.ConnectError, f"http://127.0.0.1:{unused_port()}/")
+    check(httpx.ConnectError, f"http://127.0.0.1:{free_port()}/")
     check(httpx.ConnectError, "http://name.invalid/")
     for url in ("ftp://a/", "http:///x", "/x"):
         check(httpx.UnsupportedProtocol, url)
     client = httpx.Client(transport=SyncTransport(trust_env=False))
     with client, pytest.raises(httpx.ConnectError, match="no port 99999"):
         client.get("http://127.0.0.1:99999/")
-
-
-def unused_port() -> int:
-    """The port of a listener that is closed."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 @pytest.mark.parametrize("case", STRICTER)

@@ -9,6 +9,7 @@ from citius.errors import ConfigError
 from citius.serving.bind import bind
 from citius.serving.datagrams import Handings, QuicPlace
 from citius.settings.config import Config
+from rig import free_port
 
 TLS = {"ssl_dev": True}
 
@@ -44,11 +45,9 @@ def test_versions_over_tcp(text, over_tcp) -> None:
 
 
 def test_a_udp_port_that_is_taken() -> None:
-    with socket.socket() as free, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
+    with socket.socket(type=socket.SOCK_DGRAM) as other:
         other.bind(("127.0.0.1", port))
-        free.close()  # the port is free for TCP, and taken for UDP
         with pytest.raises(ConfigError) as caught:
             bind(Config(http="1,2,3", port=port, **TLS), 1)
     assert f"cannot bind UDP port {port}" in str(caught.value)

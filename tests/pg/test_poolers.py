@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from citius import ConfigError, pg
 from pg_rig import WAIT_S, Server, pooled, unprivileged
+from rig import free_port
 from sqlalchemy import URL
 from sqlalchemy import text as sql
 from sqlalchemy.exc import DBAPIError
@@ -38,9 +39,7 @@ def started(server: Server, mode: str, size: int) -> Iterator[str]:
         pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
     directory = server.directory / mode
     directory.mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     (directory / "users").write_text('"tester" ""\n')
     (directory / "ini").write_text(
         f"[databases]\npostgres = host={server.directory} port={server.port}\n"

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from citius.databases import silent
 from citius.redis import ClientCache, Redis, RedisError, ServerError, WatchFailed, gather
-from redis_rig import SERVER, WAIT_S, Nodes, Server, free_port, until, wait_until
+from redis_rig import SERVER, WAIT_S, Nodes, Server, until, wait_until
+from rig import free_port
 
 SLOT = 3300  # that of {b}
 

@@ -10,8 +10,8 @@ import sys
 import threading
 
 import pytest
-from redis_rig import Server, free_port
-from rig import application, get, wait_for
+from redis_rig import Server
+from rig import application, free_port, get, wait_for
 
 APP = application("redis_client_app")
 

@@ -10,7 +10,8 @@ import trustme
 from citius.errors import ConfigError
 from citius.redis import ConnectionLost, Redis, TlsFailed, gather
 from pki import Pki
-from redis_rig import SERVER, Server, free_port
+from redis_rig import SERVER, Server
+from rig import free_port
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 from citius.rpc import AsyncClient, Client, ConnectionLost, RpcError, RpcTimeout
 from citius.rpc.link import Link
-from rig import wait_for
+from rig import free_port, wait_for
 from rpc_rig import rpc_address
 
 
@@ -177,8 +177,7 @@ def test_a_timeout_cancels_at_the_server(client: Client) -> None:
 
 
 def test_nobody_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     with Client(address) as client, pytest.raises(ConnectionLost, match="cannot connect") as lost:
         client.call("hello", timeout_s=0.2)
     assert not lost.value.was_sent
@@ -378,8 +377,7 @@ def test_async_nobody_listens() -> None:
         with pytest.raises(ConnectionLost, match="cannot connect"):
             await client.call("hello", timeout_s=0.2)
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     run(main, address)
 
 
