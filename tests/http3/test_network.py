@@ -131,7 +131,7 @@ def holding_back(seed: int) -> Change:
     ],
 )
 def test_transfers_over_bad_networks(serve_h3, change) -> None:
-    server = serve_h3()
+    server = serve_h3("--body-read-ms", "60000")  # a body may be slow for longer
 
     async def main() -> None:
         async with relayed(server, change()) as (_, port), h3_client(port) as client:

@@ -191,13 +191,13 @@ def test_a_drain_asks_clients_and_closes_what_is_left(serve_h3) -> None:
 
 
 def test_a_session_outlives_quics_idle_time(serve_h3) -> None:
-    server = serve_h3("--quic-idle-ms", "300", app=APP)
+    server = serve_h3("--quic-idle-ms", "1500", app=APP)
 
     async def main() -> None:
         async with wt_client(server) as client:
             session = await client.session("/echo")
             # Longer than a connection may be idle.
-            await asyncio.sleep(1)
+            await asyncio.sleep(3)
             assert await client.ended(session.open(b"still here", ends=True)) == b"still here"
 
     asyncio.run(main())

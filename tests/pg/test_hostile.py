@@ -303,7 +303,7 @@ async def test_too_many_connections_of_a_role(pool: pg.Pool) -> None:
 
 
 def test_the_standby_takes_over(own_server: Server) -> None:
-    """The pool goes on with the server that accepts writes, less than a second after it does."""
+    """The pool goes on with the server that accepts writes, seconds after it does."""
     standby = standby_of(own_server)
     try:
         standby.start()
@@ -323,7 +323,7 @@ def test_the_standby_takes_over(own_server: Server) -> None:
                     await until_value(second, "SELECT pg_is_in_recovery()", False)
                     since = time.monotonic()
                     assert await asyncio.wait_for(waiting, 20) == 1
-                    assert time.monotonic() - since < 1
+                    assert time.monotonic() - since < 5
                 assert await pool.fetch_value("SELECT count(*) FROM kept") == 2
 
         asyncio.run(main())

@@ -49,9 +49,9 @@ async def test_a_cancelled_wait_takes_nothing(redis) -> None:
     assert await redis.blpop("queue", timeout=5) == (b"queue", b"b")
 
 
-@opened(blocking_max=2, timeout_s=0.3)
+@opened(blocking_max=2, timeout_s=1)
 async def test_connections_for_waiting_are_bounded(redis) -> None:
-    waiting = [asyncio.ensure_future(redis.blpop("queue", timeout=1)) for _ in range(4)]
+    waiting = [asyncio.ensure_future(redis.blpop("queue", timeout=2)) for _ in range(4)]
     results = await asyncio.gather(*waiting[2:], return_exceptions=True)
     assert {type(result) for result in results} == {TimedOut}
     assert redis.connections == 3

@@ -18,7 +18,7 @@ from citius.redis import (
     WrongType,
     gather,
 )
-from redis_rig import Server, opened, until
+from redis_rig import WAIT_S, Server, opened, until
 
 
 @opened
@@ -188,7 +188,7 @@ def test_commands_wait_for_a_stalled_server_and_then_fail(own_server: Server) ->
     """A reply that comes later is no other's."""
 
     async def main() -> None:
-        async with Redis(own_server.url, timeout_s=0.2) as redis:
+        async with Redis(own_server.url, timeout_s=1) as redis:
             await redis.set("k", "v")
             own_server.pause()
             calls = [redis.echo(number) for number in range(5)]
@@ -202,7 +202,7 @@ def test_commands_wait_for_a_stalled_server_and_then_fail(own_server: Server) ->
             assert replies == tuple(str(number).encode() for number in range(100, 110))
             assert redis.connections == 1
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 def test_the_client_must_be_open(server: Server) -> None:

@@ -269,10 +269,10 @@ def test_a_master_fails_and_its_replica_takes_over() -> None:
                 await asyncio.sleep(0.01)  # a pause between two questions
             since = time.monotonic()
             assert await redis.get("{b}k") == b"b"
-            assert time.monotonic() - since < 1
+            assert time.monotonic() - since < 5
             assert await redis.set("{b}k", "new")
 
-        run(nodes, test, timeout_s=10)
+        run(nodes, test, timeout_s=WAIT_S)
 
 
 def replicated(nodes: Nodes) -> bool:

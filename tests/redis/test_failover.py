@@ -232,7 +232,7 @@ def test_each_address_of_a_name_has_its_time(
                 return found
 
             monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo, raising=False)
-            async with Redis("redis://two.example", connect_timeout_s=0.5) as redis:
+            async with Redis("redis://two.example", connect_timeout_s=1) as redis:
                 assert await redis.ping()
 
         try:
@@ -300,7 +300,7 @@ def test_a_connection_that_is_silent_is_replaced(own_server: Server) -> None:
     async def main() -> None:
         async with (
             Proxy(own_server.port) as proxy,
-            Redis(f"redis://127.0.0.1:{proxy.port}", timeout_s=0.3, blocking_max=1) as redis,
+            Redis(f"redis://127.0.0.1:{proxy.port}", timeout_s=1, blocking_max=1) as redis,
         ):
             assert await redis.set("k", "v")
             assert await buy(redis) == 1
@@ -309,7 +309,7 @@ def test_a_connection_that_is_silent_is_replaced(own_server: Server) -> None:
             assert await soon(lambda: redis.get("k")) == b"v"
             assert await soon(lambda: buy(redis)) == 2
             assert await soon(lambda: redis.blpop("none", timeout=0.01)) is None
-            assert time.monotonic() - since < 5
+            assert time.monotonic() - since < 15
 
     asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
@@ -318,12 +318,12 @@ def test_a_server_that_is_busy_keeps_its_connections(own_server: Server) -> None
     """One that responds to nobody is not a connection that is dead."""
 
     async def main() -> None:
-        async with Redis(own_server.url, timeout_s=0.2, connect_timeout_s=0.5) as redis:
+        async with Redis(own_server.url, timeout_s=1, connect_timeout_s=1) as redis:
             number = await redis.client_id()
             own_server.pause()
             with pytest.raises(TimeoutError):
                 await redis.ping()
-            await asyncio.sleep(0.7)  # longer than the other connection is tried for
+            await asyncio.sleep(1.5)  # longer than the other connection is tried for
             own_server.resume()
             assert await soon(redis.client_id) == number
 
@@ -355,7 +355,7 @@ def test_silence_without_commands_is_noticed(
                 since = time.monotonic()
                 while await soon(lambda: redis.get("k")) == b"old":
                     await asyncio.sleep(0.01)  # a pause between two questions
-                assert time.monotonic() - since < 8
+                assert time.monotonic() - since < 20
                 return
             gaps: list[int] = []
             async with redis.subscribe("news", on_gap=lambda: gaps.append(1)) as messages:
@@ -377,7 +377,9 @@ def test_a_loop_that_was_busy_takes_no_reply_for_late(own_server: Server) -> Non
             for _ in range(5):
                 call = asyncio.ensure_future(redis.get("k"))
                 await asyncio.sleep(0)
-                time.sleep(0.5)  # the loop does other things
+                time.sleep(0.3)  # the loop does other things, for longer than it has
+                for _ in range(2):  # the reply has been sent before the second one of these
+                    own_server.say("PING")
                 assert await call is None
 
     asyncio.run(asyncio.wait_for(main(), WAIT_S))
@@ -415,8 +417,8 @@ def test_a_silent_server_costs_its_time_once(
         if is_named:
             # An attempt takes the first address that can be connected; the next attempt another one.
             with pytest.raises(RedisError, match="no response"):
-                await Redis(f"redis://{hosts}", connect_timeout_s=0.3).open()
-        async with Redis(f"redis://{hosts}", connect_timeout_s=0.3) as redis:
+                await Redis(f"redis://{hosts}", connect_timeout_s=1).open()
+        async with Redis(f"redis://{hosts}", connect_timeout_s=1) as redis:
             assert count() == 1
             # Each has a connection of its own.
             waiting = [redis.blpop("q", timeout=30) for _ in range(3)]

@@ -22,7 +22,7 @@ from citius.redis import (
     TimedOut,
     gather,
 )
-from redis_rig import Server, opened, until
+from redis_rig import WAIT_S, Server, opened, until
 
 
 def test_killed_and_restarted(own_server: Server) -> None:
@@ -44,10 +44,10 @@ def test_killed_and_restarted(own_server: Server) -> None:
             await asyncio.to_thread(own_server.start)
             since = time.monotonic()
             assert await late == 1
-            assert time.monotonic() - since < 1
+            assert time.monotonic() - since < 5
             assert await gather(*(redis.incr("n") for _ in range(10))) == tuple(range(2, 12))
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 @opened
@@ -61,17 +61,17 @@ async def test_one_connection_is_killed(redis) -> None:
 
 def test_a_server_that_is_away_is_waited_for_and_no_longer(own_server: Server) -> None:
     async def main() -> None:
-        async with Redis(own_server.url, timeout_s=0.3) as redis:
+        async with Redis(own_server.url, timeout_s=1) as redis:
             own_server.stop()
             await until(lambda: redis.connections == 0, "the connection is lost")
-            with pytest.raises(TimedOut, match=r"within 0.3 s; .*(refused|Connect call failed)"):
+            with pytest.raises(TimedOut, match=r"within 1 s; .*(refused|Connect call failed)"):
                 await redis.get("k")
             assert redis.queued == 0
             await asyncio.to_thread(own_server.start)
             await until(lambda: redis.connections == 1, "a new connection")
             assert await redis.ping()
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 def test_a_server_that_never_responds(tmp_path: Path) -> None:
@@ -122,12 +122,12 @@ def test_logins(own_server: Server) -> None:
             with pytest.raises(RedisError, match="NOPERM"):
                 await redis.set("k", 1)
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 def test_a_password_that_changes_is_a_clear_error_and_no_end(own_server: Server) -> None:
     async def main() -> None:
-        async with Redis(own_server.url, timeout_s=0.3) as redis:
+        async with Redis(own_server.url, timeout_s=1) as redis:
             await redis.config_set({"requirepass": "new"})
             with pytest.raises(ConnectionLost):
                 while True:
@@ -139,12 +139,12 @@ def test_a_password_that_changes_is_a_clear_error_and_no_end(own_server: Server)
             await until(lambda: redis.connections == 1, "a new connection")
             assert await redis.ping()
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 def test_too_many_clients(own_server: Server) -> None:
     async def main() -> None:
-        async with Redis(own_server.url, timeout_s=0.5) as redis:
+        async with Redis(own_server.url, timeout_s=1) as redis:
             await redis.config_set({"maxclients": 1})
             with pytest.raises(RedisError, match="max number of clients reached"):
                 await Redis(own_server.url).open()
@@ -154,7 +154,7 @@ def test_too_many_clients(own_server: Server) -> None:
             await redis.config_set({"maxclients": 100})
             assert await redis.blpop("none", timeout=0.01) is None
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 @opened
@@ -189,7 +189,7 @@ def test_a_server_that_loads_its_data(own_server: Server) -> None:
             assert caught.value.status_code == 503
             assert await redis.info("persistence")
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 def test_a_server_that_is_busy_with_a_script(own_server: Server) -> None:
@@ -208,7 +208,7 @@ def test_a_server_that_is_busy_with_a_script(own_server: Server) -> None:
                 await endless
             assert await redis.ping()
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 def test_a_read_only_replica(own_server: Server, server: Server) -> None:
@@ -223,7 +223,7 @@ def test_a_read_only_replica(own_server: Server, server: Server) -> None:
             await redis.execute("REPLICAOF", "NO", "ONE")
             assert await redis.set("k", 3)
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 def test_of_several_servers_the_master_is_taken(own_server: Server) -> None:
@@ -237,20 +237,20 @@ def test_of_several_servers_the_master_is_taken(own_server: Server) -> None:
                 assert redis.server.role == "master"
                 assert await redis.set("k", 1)
 
-        asyncio.run(asyncio.wait_for(main(), 20))
+        asyncio.run(asyncio.wait_for(main(), WAIT_S))
     finally:
         replica.remove()
 
 
 def test_shut_down_in_an_orderly_way(own_server: Server) -> None:
     async def main() -> None:
-        async with Redis(own_server.url, timeout_s=0.2) as redis:
+        async with Redis(own_server.url, timeout_s=1) as redis:
             await redis.ping()
             await asyncio.to_thread(own_server.stop, signal.SIGTERM)
             with pytest.raises((ConnectionLost, TimedOut)):
                 await redis.ping()
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 HELLO = (
@@ -293,4 +293,4 @@ def test_what_responds_is_no_redis(tmp_path: Path, garbage: bytes) -> None:
                     while True:
                         await redis.ping()
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))

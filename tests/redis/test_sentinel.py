@@ -25,7 +25,7 @@ def test_a_failover(own_server: Server) -> None:
 
         async def main() -> None:
             url = f"redis+sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/shop"
-            async with Redis(url, timeout_s=10) as redis:
+            async with Redis(url, timeout_s=WAIT_S) as redis:
                 assert await redis.set("k", "v")
                 assert (await redis.info("server"))["tcp_port"] == str(own_server.port)
                 while not (await redis.info("replication")).get("slave0", "").count("state=online"):
@@ -43,7 +43,7 @@ def test_a_failover(own_server: Server) -> None:
                 )
                 since = time.monotonic()
                 assert await redis.get("k") == b"v"
-                assert time.monotonic() - since < 1
+                assert time.monotonic() - since < 5
                 assert await redis.set("k", "new")
             with pytest.raises(ConnectionLost, match="knows no master other"):
                 await Redis(f"redis+sentinel://127.0.0.1:{sentinel.port}/other").open()

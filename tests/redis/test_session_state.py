@@ -19,7 +19,7 @@ from citius.redis import (
     TimedOut,
     WatchFailed,
 )
-from redis_rig import Server, opened, until
+from redis_rig import WAIT_S, Server, opened, until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -137,7 +137,7 @@ async def test_calls_of_a_transaction_that_fails_say_why(redis) -> None:
 
 def test_calls_of_a_transaction_without_an_end_say_so(own_server: Server) -> None:
     async def main() -> None:
-        async with Redis(own_server.url, timeout_s=0.3) as redis:
+        async with Redis(own_server.url, timeout_s=1) as redis:
             await redis.ping()
             own_server.pause()
             with pytest.raises(TimedOut):
@@ -152,7 +152,7 @@ def test_calls_of_a_transaction_without_an_end_say_so(own_server: Server) -> Non
                 await left
             own_server.resume()
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 async def watch(redis: Redis[bytes]) -> None:
@@ -231,7 +231,7 @@ def test_an_end_that_is_cancelled_leaves_nothing(server: Server) -> None:
             while any(one["name"] == "left" for one in await admin.client_list()):
                 pass
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 @opened

@@ -23,7 +23,7 @@ def run(app: App, redis: Redis[bytes], steps: Any) -> None:
 
 @pytest.mark.parametrize(("when_down", "status"), [("allow", 200), ("refuse", 503)])
 def test_rate_limits(own_server: Server, when_down: Any, status: int) -> None:
-    redis = Redis(own_server.url, timeout_s=0.3)
+    redis = Redis(own_server.url, timeout_s=1)
     app = App()
     # Each request asks.
     buckets = RedisBuckets(redis, when_down=when_down, retry_s=0.0, sync_s=0.0)
@@ -49,7 +49,7 @@ def test_rate_limits(own_server: Server, when_down: Any, status: int) -> None:
 
 @pytest.mark.parametrize(("when_down", "status"), [("refuse", 503), ("empty", 200)])
 def test_sessions(own_server: Server, when_down: Any, status: int) -> None:
-    redis = Redis(own_server.url, timeout_s=0.3)
+    redis = Redis(own_server.url, timeout_s=1)
     app = App()
     app.middleware(StoredSessions(RedisStore(redis, when_down=when_down, retry_s=0.0)))
 

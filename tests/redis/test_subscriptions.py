@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from citius import ConfigError
 from citius.redis import ClientClosed, Message, NoPermission, Redis, TimedOut
-from redis_rig import Server, opened, until
+from redis_rig import WAIT_S, Server, opened, until
 
 
 async def first(subscription, count: int = 1):
@@ -122,7 +122,7 @@ def test_lost_connections_are_made_again(own_server: Server) -> None:
             assert await first(messages) == [Message("a", b"new server")]
             assert len(gaps) == 2
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 def test_a_subscription_that_is_refused_after_a_loss_ends(own_server: Server) -> None:
@@ -147,7 +147,7 @@ def test_a_subscription_that_is_refused_after_a_loss_ends(own_server: Server) ->
                     pass
                 assert await first(others) == [Message("more", b"heard")]
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 def test_closing_the_client_ends_subscriptions(server: Server) -> None:
@@ -166,7 +166,7 @@ def test_closing_the_client_ends_subscriptions(server: Server) -> None:
 
 def test_a_server_that_is_away_and_one_that_refuses(own_server: Server) -> None:
     async def main() -> None:
-        async with Redis(own_server.url, timeout_s=0.3) as redis:
+        async with Redis(own_server.url, timeout_s=1) as redis:
             await redis.execute(
                 "ACL", "SETUSER", "reader", "on", "nopass", "+@all", "resetchannels", "&open"
             )
@@ -182,7 +182,7 @@ def test_a_server_that_is_away_and_one_that_refuses(own_server: Server) -> None:
                 async with redis.subscribe("a"):
                     pass
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
 
 
 @opened

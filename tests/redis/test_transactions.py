@@ -155,7 +155,7 @@ async def test_a_connection_of_ones_own(redis) -> None:
         assert await connection.get("k") is None
 
 
-@opened(blocking_max=2, timeout_s=0.3)
+@opened(blocking_max=2, timeout_s=1)
 async def test_connections_of_ones_own_are_bounded(redis) -> None:
     async with redis.watch("a") as one, redis.watch("a"):
         with pytest.raises(TimeoutError):

@@ -387,12 +387,12 @@ def test_greenlets_share_a_connection(procedures) -> None:
         from gevent import monkey; monkey.patch_all()
         import gevent, time
         from citius.rpc import Client
-        client = Client({rpc_address(procedures)!r}, timeout_s=10)
+        client = Client({rpc_address(procedures)!r}, timeout_s=60)
         started = time.monotonic()
-        jobs = [gevent.spawn(client.call, "sleep", 0.2, str(n)) for n in range(20)]
-        gevent.joinall(jobs, timeout=20)
+        jobs = [gevent.spawn(client.call, "sleep", 0.5, str(n)) for n in range(20)]
+        gevent.joinall(jobs, timeout=60)
         assert [job.value for job in jobs] == [str(n) for n in range(20)], [job.value for job in jobs]
-        assert time.monotonic() - started < 3.9
+        assert time.monotonic() - started < 9
         client.close()
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=25)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=90)
