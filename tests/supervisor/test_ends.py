@@ -118,6 +118,12 @@ def wait_for_handler(server: Server, *, sleeps: bool) -> None:
         wait_for(lambda: state.read_text().rpartition(")")[2].split()[0] == "S", "its sleep")
 
 
+def is_pending(server: Server, name: str) -> bool:
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    pending = int(status.partition("ShdPnd:")[2].split()[0], 16)
+    return bool(pending >> (signal.Signals[f"SIG{name}"] - 1) & 1)
+
+
 @pytest.mark.parametrize("path", ["/sleep", "/loop"])
 @pytest.mark.parametrize(
     ("options", "signals"),
@@ -136,9 +142,10 @@ def test_a_stuck_handler(serve, path: str, options: list[str], signals: list[str
         wait_for_handler(server, sleeps=path == "/sleep")
         for index, name in enumerate(signals):
             if name in signals[:index]:
-                time.sleep(0.2)  # two signals of one number that are not taken yet are one
+                wait_for(lambda: not is_pending(server, name), "the signal before")
+                time.sleep(0.2)  # and for Python to hear it; two that have not been heard are one
             server.signal(signal.Signals[f"SIG{name}"])
-        assert server.wait(10) == 1
+        assert server.wait(20) == 1
     assert "stuck_app.py" in server.err
 
 
@@ -159,7 +166,7 @@ def test_a_stuck_handler_without_an_event_loop(serve, attempt: int) -> None:
         wait_for_handler(server, sleeps=True)
         server.signal(signal.SIGINT)
         server.signal(signal.SIGQUIT)
-        assert server.wait(10) == 1
+        assert server.wait(20) == 1
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
