@@ -17,8 +17,8 @@ def test_the_answer_survives_what_was_still_being_sent(limited) -> None:
 def test_a_peer_that_keeps_talking_is_cut(limited) -> None:
     server = limited(body_bytes_max=1000, linger_ms=300)
     with server.connect() as peer:
-        peer.send(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n")
         begun = time.monotonic()
+        peer.send(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\n")
         with pytest.raises((ConnectionError, BrokenPipeError)):
             while time.monotonic() - begun < 5:
                 peer.send(b"x" * 100)
