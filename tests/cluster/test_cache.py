@@ -847,7 +847,7 @@ def test_a_redis_with_an_older_state_gives_no_fence_twice(redis: Redis) -> None:
         async with Lock(store, "job").hold(wait_s=0) as first:
             pass
         snapshot = redis.cli("GET", "p:fence:{job}").strip()
-        for _ in range(5):
+        for _ in range(200):  # more than one in a millisecond, on a machine that is not busy
             async with Lock(store, "job").hold(wait_s=0) as held:
                 pass
         redis.cli("SET", "p:fence:{job}", snapshot)

@@ -203,7 +203,7 @@ class MemoryLocks:
         if name in self._holders:
             return None
         self._holders[name] = token
-        self._fence = max(self._fence + 1, time.time_ns() // 1_000_000)
+        self._fence = max(self._fence + 1, time.time_ns() // 1000)
         return self._fence
 
     async def renew(self, name: str, token: bytes, ttl_s: float) -> bool:
@@ -254,15 +254,15 @@ class SharedLocks:
 _FENCE_S: Final = 7 * 86_400
 """A fence is forgotten when its lock was not taken for so long: the clock is above it by then."""
 
-# No fence is below the clock of Redis in milliseconds: a Redis that has lost its memory, or that has an
-# older state again (a snapshot, a replica that was behind), goes on above the fences that it has given.
-# A holder whose reply was lost asks again, and has it.
+# No fence is below the clock of Redis in microseconds, and no lock is taken as often as that: a Redis that
+# has lost its memory, or that has an older state again (a snapshot, a replica that was behind), goes on above
+# the fences that it has given. A holder whose reply was lost asks again, and has it.
 _TAKE: Final = """
 local before = tonumber(redis.call('GET', KEYS[2]) or '0') or 0
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2])
 elseif not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return false end
 local time = redis.call('TIME')
-local fence = math.max(before + 1, tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
+local fence = math.max(before + 1, tonumber(time[1]) * 1000000 + tonumber(time[2]))
 redis.call('SET', KEYS[2], string.format('%.0f', fence), 'EX', ARGV[3])
 return fence
 """
