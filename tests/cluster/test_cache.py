@@ -461,22 +461,22 @@ def test_what_others_write_in_the_place_of_a_lock_is_no_lock_of_ours(redis: Redi
 
 def test_a_lock_that_is_lost_cancels_its_block(redis: Redis) -> None:
     async def steps() -> None:
-        store = RedisLocks(client(redis.url, 0.3), "p")
+        store = RedisLocks(client(redis.url, 1), "p")
         with pytest.raises(LockLost):
-            async with Lock(store, "job", ttl_s=0.6).hold() as held:
+            async with Lock(store, "job", ttl_s=1.5).hold() as held:
                 redis.cli("DEL", "p:lock:{job}")
                 await asyncio.sleep(20)  # until it is cancelled
         assert held.is_lost
         with pytest.raises(LockLost):
-            async with Lock(store, "job", ttl_s=0.6).hold():
+            async with Lock(store, "job", ttl_s=1.5).hold():
                 redis.hang()
                 await asyncio.sleep(20)  # until it is cancelled
         redis.go_on()
         async with Lock(store, "job").hold(wait_s=20) as again:
             assert again.fence > held.fence
         # It is renewed for as long as its block lasts.
-        async with Lock(store, "job", ttl_s=0.4).hold():
-            await asyncio.sleep(1)  # longer than it lasts unrenewed
+        async with Lock(store, "job", ttl_s=1.5).hold():
+            await asyncio.sleep(2.5)  # longer than it lasts unrenewed
             with pytest.raises(LockTaken):
                 async with Lock(store, "job").hold(wait_s=0):
                     raise AssertionError

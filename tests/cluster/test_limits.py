@@ -47,7 +47,7 @@ def test_what_passes_is_the_limit(redis: Redis, shares: tuple[int, ...]) -> None
     """1 000 per second, by three nodes that are asked twice as often."""
 
     async def steps() -> None:
-        nodes = [RedisBuckets(client(redis.url)) for _ in shares]
+        nodes = [RedisBuckets(client(redis.url, 60), timeout_s=60) for _ in shares]
         loop = asyncio.get_running_loop()
         passed, at = 0, list[float]()
         begun = loop.time()
