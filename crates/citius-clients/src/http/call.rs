@@ -15,13 +15,56 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
-use super::connection::HttpConnection;
 use super::errors::Failure;
 use super::origin::HttpOrigin;
-use super::pool::HttpPool;
-use super::reply::HttpReply;
+use super::reply::{HttpReply, Incoming};
 use super::request::Asked;
 use super::upload::HttpUpload;
+
+/// The pool of connections that a call is handed to, as those that it carries see it.
+pub(crate) trait CallPool: Send + Sync {
+    /// The loop of the pool, if this is its thread.
+    fn home_loop(&self, py: Python<'_>) -> Option<Py<PyAny>>;
+
+    /// Whether it was opened in this process.
+    fn is_of_process(&self) -> bool;
+
+    /// Takes a call.
+    ///
+    /// # Errors
+    /// It takes none: the client is closed, or too many calls wait.
+    fn submit(&self, call: &Bound<'_, HttpCall>) -> PyResult<()>;
+
+    /// No code waits for a call that waits for a connection.
+    fn forget(&self, call: &Bound<'_, HttpCall>);
+
+    /// Shows the garbage collector the pool.
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
+}
+
+/// The connection that a call is on, as the call, its upload and its reply see it.
+pub(crate) trait CallConnection: Send + Sync {
+    /// No code waits for a call any more.
+    fn abandon(&self, call: &Bound<'_, HttpCall>);
+
+    /// No code reads a response any more.
+    fn leave(&self, py: Python<'_>, incoming: &Arc<Incoming>);
+
+    /// A reader has taken content.
+    fn note_read(&self, py: Python<'_>, incoming: &Arc<Incoming>, bytes: usize, reopens: bool);
+
+    /// A reader waits for content.
+    fn note_reader(&self, py: Python<'_>, incoming: &Arc<Incoming>, now_ms: u64);
+
+    /// An upload has something to send.
+    fn note_upload(&self, py: Python<'_>);
+
+    /// An upload cannot be completed.
+    fn fail_upload(&self, py: Python<'_>, upload: &HttpUpload, failure: &Failure);
+
+    /// Shows the garbage collector the connection.
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError>;
+}
 
 /// What follows the head.
 pub(crate) enum Body {
@@ -70,7 +113,7 @@ impl Deadlines {
 /// A request on its way; it starts when it is awaited.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct HttpCall {
-    pub(crate) pool: Py<HttpPool>,
+    pool: Box<dyn CallPool>,
     pub(crate) origin: Py<HttpOrigin>,
     pub(crate) asked: Asked,
     pub(crate) body: Body,
@@ -88,7 +131,7 @@ pub(crate) struct HttpCall {
 /// Where a call is.
 #[derive(Default)]
 struct Place {
-    connection: Option<Py<HttpConnection>>,
+    connection: Option<Box<dyn CallConnection>>,
     /// When it was started.
     started_ms: u64,
     /// The same, where the access log says how long it takes; otherwise 0.
@@ -105,7 +148,7 @@ const TRIES_MAX: u8 = 16;
 
 impl HttpCall {
     pub(crate) fn new(
-        pool: Py<HttpPool>,
+        pool: Box<dyn CallPool>,
         origin: Py<HttpOrigin>,
         asked: Asked,
         body: Body,
@@ -177,7 +220,7 @@ impl HttpCall {
     }
 
     /// It is on a connection; `None`: on none.
-    pub(crate) fn set_connection(&self, connection: Option<Py<HttpConnection>>) {
+    pub(crate) fn set_connection(&self, connection: Option<Box<dyn CallConnection>>) {
         let before = {
             let mut place = lock(&self.place);
             place.tries = place.tries.saturating_add(u8::from(connection.is_some()));
@@ -252,8 +295,8 @@ impl HttpCall {
     }
 
     fn send_off(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let (py, this) = (slf.py(), slf.get());
-        if !this.pool.get().is_of_process() {
+        let this = slf.get();
+        if !this.pool.is_of_process() {
             drop(this.progress.replace(Stage::Over));
             return Err(PyRuntimeError::new_err(
                 "the client was opened before a fork: make one in the process that uses it",
@@ -273,7 +316,7 @@ impl HttpCall {
                 place.started_us = exact_us();
             }
         }
-        let submitted = HttpPool::submit(this.pool.bind(py), slf.clone().unbind());
+        let submitted = this.pool.submit(slf);
         if submitted.is_err() {
             drop(this.progress.replace(Stage::Over));
         }
@@ -292,8 +335,8 @@ impl HttpCall {
                 }
                 let connection = lock(&this.place).connection.take();
                 match connection {
-                    Some(connection) => HttpConnection::abandon(connection.bind(py), slf),
-                    None => HttpPool::forget(this.pool.bind(py), slf),
+                    Some(connection) => connection.abandon(slf),
+                    None => this.pool.forget(slf),
                 }
             }
             // A reply whose content would never be read.
@@ -316,14 +359,14 @@ impl HttpCall {
     }
 
     fn observe(slf: &Bound<'_, Self>) -> PyResult<Poll> {
-        let (py, pool) = (slf.py(), slf.get().pool.get());
+        let (py, pool) = (slf.py(), &*slf.get().pool);
         let found = Self::look(slf, || sleeper_for(py, pool))?;
         Ok(found.map_or_else(Waiter::pending, Poll::Ready))
     }
 }
 
 /// What a task waits by, on the loop of the pool or on another thread's.
-pub(crate) fn sleeper_for(py: Python<'_>, pool: &HttpPool) -> PyResult<(Sleeper, Py<Waiter>)> {
+pub(crate) fn sleeper_for(py: Python<'_>, pool: &dyn CallPool) -> PyResult<(Sleeper, Py<Waiter>)> {
     if let Some(event_loop) = pool.home_loop(py) {
         let waiter = Waiter::on_loop(py, event_loop, None)?;
         return Ok((Sleeper::Task(waiter.clone_ref(py)), waiter));
@@ -424,15 +467,17 @@ impl HttpCall {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.pool)?;
+        self.pool.traverse(&visit)?;
         if let Asked::ByPython { fields, .. } = &self.asked {
             visit.call(fields)?;
         }
         if let Body::Upload(upload) = &self.body {
             visit.call(upload)?;
         }
-        if let Ok(place) = self.place.try_lock() {
-            visit.call(&place.connection)?;
+        if let Ok(place) = self.place.try_lock()
+            && let Some(connection) = &place.connection
+        {
+            connection.traverse(&visit)?;
         }
         self.progress.traverse(&visit)
     }

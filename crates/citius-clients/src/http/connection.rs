@@ -14,7 +14,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::call::{Body, HttpCall};
+use super::call::{Body, CallConnection, HttpCall};
 use super::errors::Failure;
 use super::forward::interim_fields;
 use super::origin::HttpOrigin;
@@ -69,11 +69,7 @@ impl HttpConnection {
         }
     }
 
-    pub(crate) fn remote(&self) -> &Arc<str> {
-        &self.remote
-    }
-
-    pub(crate) fn origin_text(&self) -> &Arc<str> {
+    fn origin_text(&self) -> &Arc<str> {
         &self.origin.get().text
     }
 
@@ -109,9 +105,9 @@ impl HttpConnection {
             }
         };
         let it = call.get();
-        it.set_connection(Some(slf.clone().unbind()));
+        it.set_connection(Some(Box::new(slf.clone().unbind())));
         if let Body::Upload(upload) = &it.body {
-            upload.get().set_connection(slf.clone().unbind());
+            upload.get().set_connection(Arc::new(slf.clone().unbind()));
         }
         this.upstream.note_unsent(py);
         let now = coarse_ms();
@@ -165,9 +161,15 @@ impl HttpConnection {
     }
 
     fn reply(slf: &Bound<'_, Self>, response: Response, may_step: bool) {
-        let py = slf.py();
+        let (py, this) = (slf.py(), slf.get());
         let call = response.call.clone_ref(py);
-        let reply = Py::new(py, HttpReply::new(slf, response));
+        let reply = HttpReply::new(py, response, (&this.remote, this.origin_text()), || {
+            (
+                Box::new(slf.clone().unbind()),
+                Box::new(this.pool.clone_ref(py)),
+            )
+        });
+        let reply = Py::new(py, reply);
         let result = reply.map(Py::into_any);
         if call.get().is_over()
             && let Ok(reply) = &result
@@ -255,7 +257,7 @@ impl HttpConnection {
     }
 
     /// No code waits for a call any more.
-    pub(crate) fn abandon(slf: &Bound<'_, Self>, call: &Bound<'_, HttpCall>) {
+    fn abandon(slf: &Bound<'_, Self>, call: &Bound<'_, HttpCall>) {
         let (py, this) = (slf.py(), slf.get());
         let is_here = |it: &Exchange| it.call.is(call);
         let (unsent, goes_on) = {
@@ -289,7 +291,7 @@ impl HttpConnection {
     }
 
     /// No code reads a response any more.
-    pub(crate) fn leave(slf: &Bound<'_, Self>, incoming: &Arc<Incoming>) {
+    fn leave(slf: &Bound<'_, Self>, incoming: &Arc<Incoming>) {
         let is_it = |it: &Exchange| {
             let own = it.incoming.as_ref();
             own.is_some_and(|own| Arc::ptr_eq(own, incoming))
@@ -299,7 +301,7 @@ impl HttpConnection {
     }
 
     /// An upload cannot be completed.
-    pub(crate) fn fail_upload(slf: &Bound<'_, Self>, upload: &HttpUpload, failure: &Failure) {
+    fn fail_upload(slf: &Bound<'_, Self>, upload: &HttpUpload, failure: &Failure) {
         let is_it = |it: &Exchange| {
             let own = it.upload.as_ref();
             own.is_some_and(|own| std::ptr::eq(own.get(), upload))
@@ -327,19 +329,8 @@ impl HttpConnection {
         }
     }
 
-    /// An upload has something to send.
-    pub(crate) fn note_upload(&self, py: Python<'_>) {
-        self.upstream.note_unsent(py);
-    }
-
     /// A reader has taken content.
-    pub(crate) fn note_read(
-        &self,
-        py: Python<'_>,
-        incoming: &Arc<Incoming>,
-        bytes: usize,
-        reopens: bool,
-    ) {
+    fn note_read(&self, py: Python<'_>, incoming: &Arc<Incoming>, bytes: usize, reopens: bool) {
         let has_news = match &mut *lock(&self.wire) {
             Wire::Single(_) => reopens,
             Wire::Shared(h2) => {
@@ -361,7 +352,7 @@ impl HttpConnection {
     }
 
     /// A reader waits for content.
-    pub(crate) fn note_reader(&self, py: Python<'_>, incoming: &Arc<Incoming>, now_ms: u64) {
+    fn note_reader(&self, py: Python<'_>, incoming: &Arc<Incoming>, now_ms: u64) {
         let read_ms = {
             let wire = lock(&self.wire);
             let is_its = |it: &&Exchange| {
@@ -412,6 +403,36 @@ fn unsendable(py: Python<'_>, error: PyErr, origin: &str) -> PyErr {
         return error;
     }
     Failure::new("LocalProtocolError", error.value(py).to_string()).error(py, origin)
+}
+
+impl CallConnection for Py<HttpConnection> {
+    fn abandon(&self, call: &Bound<'_, HttpCall>) {
+        HttpConnection::abandon(self.bind(call.py()), call);
+    }
+
+    fn leave(&self, py: Python<'_>, incoming: &Arc<Incoming>) {
+        HttpConnection::leave(self.bind(py), incoming);
+    }
+
+    fn note_read(&self, py: Python<'_>, incoming: &Arc<Incoming>, bytes: usize, reopens: bool) {
+        self.get().note_read(py, incoming, bytes, reopens);
+    }
+
+    fn note_reader(&self, py: Python<'_>, incoming: &Arc<Incoming>, now_ms: u64) {
+        self.get().note_reader(py, incoming, now_ms);
+    }
+
+    fn note_upload(&self, py: Python<'_>) {
+        self.get().upstream.note_unsent(py);
+    }
+
+    fn fail_upload(&self, py: Python<'_>, upload: &HttpUpload, failure: &Failure) {
+        HttpConnection::fail_upload(self.bind(py), upload, failure);
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self)
+    }
 }
 
 impl Protocol for HttpConnection {

@@ -166,13 +166,14 @@ impl Direct for Forwarder {
             None => (Body::Nothing, None),
             Some(wanted) => {
                 let length = request.head.body;
-                let (body, content) = body_to_come(py, length, &pool, &inbound, wanted).ok()?;
+                let pool = Box::new(pool.clone_ref(py));
+                let (body, content) = body_to_come(py, length, pool, &inbound, wanted).ok()?;
                 (body, Some(content))
             }
         };
         servers.note_choice();
         let call = HttpCall::new(
-            pool,
+            Box::new(pool),
             known.origin,
             asked,
             body,

@@ -21,7 +21,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::call::{DeadlineArguments, Deadlines, HttpCall, body_of};
+use super::call::{CallPool, DeadlineArguments, Deadlines, HttpCall, body_of};
 use super::connection::HttpConnection;
 use super::errors::Failure;
 use super::origin::{HttpOrigin, Key};
@@ -49,7 +49,7 @@ pub(crate) struct HttpPool {
 impl HttpPool {
     /// The loop of the pool, if this is its thread.
     #[inline]
-    pub(crate) fn home_loop(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+    fn home_loop(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let event_loop = self.event_loop.as_ref()?;
         (std::thread::current().id() == self.home).then(|| event_loop.clone_ref(py))
     }
@@ -97,7 +97,7 @@ impl HttpPool {
     }
 
     /// Takes a call.
-    pub(crate) fn submit(slf: &Bound<'_, Self>, call: Py<HttpCall>) -> PyResult<()> {
+    fn submit(slf: &Bound<'_, Self>, call: Py<HttpCall>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
         let mut call = call;
         loop {
@@ -314,7 +314,7 @@ impl HttpPool {
     }
 
     /// No code waits for a call that waits for a connection.
-    pub(crate) fn forget(slf: &Bound<'_, Self>, call: &Bound<'_, HttpCall>) {
+    fn forget(slf: &Bound<'_, Self>, call: &Bound<'_, HttpCall>) {
         let py = slf.py();
         let mut lanes = lock(&slf.get().lanes);
         let number = lanes.number_of(py, slf.get().number, &call.get().origin);
@@ -366,6 +366,28 @@ impl HttpPool {
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl CallPool for Py<HttpPool> {
+    fn home_loop(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.get().home_loop(py)
+    }
+
+    fn is_of_process(&self) -> bool {
+        self.get().is_of_process()
+    }
+
+    fn submit(&self, call: &Bound<'_, HttpCall>) -> PyResult<()> {
+        HttpPool::submit(self.bind(call.py()), call.clone().unbind())
+    }
+
+    fn forget(&self, call: &Bound<'_, HttpCall>) {
+        HttpPool::forget(self.bind(call.py()), call);
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self)
+    }
+}
 
 #[pymethods]
 impl HttpPool {
@@ -436,7 +458,7 @@ impl HttpPool {
         deadlines: Option<DeadlineArguments>,
     ) -> PyResult<HttpCall> {
         Ok(HttpCall::new(
-            slf.clone().unbind(),
+            Box::new(slf.clone().unbind()),
             origin,
             Asked::ByPython {
                 method,
@@ -463,9 +485,9 @@ impl HttpPool {
     ) -> PyResult<HttpCall> {
         let (py, client) = (slf.py(), request_of(request)?);
         let inbound = client.inbound();
-        let body = body_of_request(py, client, slf, &inbound)?;
+        let body = body_of_request(py, client, Box::new(slf.clone().unbind()), &inbound)?;
         Ok(HttpCall::new(
-            slf.clone().unbind(),
+            Box::new(slf.clone().unbind()),
             origin,
             Asked::ByPython {
                 method,
@@ -482,7 +504,7 @@ impl HttpPool {
     /// Content that is sent while it is made; of a length that is known, or in chunks.
     #[pyo3(signature = (length = None))]
     fn upload(slf: &Bound<'_, Self>, length: Option<u64>) -> HttpUpload {
-        HttpUpload::new(slf.clone().unbind(), length)
+        HttpUpload::new(Box::new(slf.clone().unbind()), length)
     }
 
     /// A connection that was being made is not to be had, for a reason that has a class.

@@ -15,12 +15,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use super::call::{Body, HttpCall, sleeper_for, wait_serially};
-use super::connection::HttpConnection;
+use super::call::{Body, CallConnection, CallPool, HttpCall, sleeper_for, wait_serially};
 use super::errors::Failure;
 use super::forward::{response_fields, response_list};
 use super::head::{Collected, Head, Pairs};
-use super::pool::HttpPool;
 use super::servers::Lease;
 use super::upload::HttpUpload;
 
@@ -64,8 +62,8 @@ pub(crate) struct HttpReply {
 /// Content that follows.
 pub(super) struct Streamed {
     pub(super) incoming: Arc<Incoming>,
-    connection: Py<HttpConnection>,
-    pool: Py<HttpPool>,
+    connection: Box<dyn CallConnection>,
+    pool: Box<dyn CallPool>,
     /// What goes into a tunnel.
     tunnel: Option<Py<HttpUpload>>,
     is_left: AtomicBool,
@@ -79,29 +77,37 @@ impl Streamed {
 
     /// A reader has taken content.
     pub(super) fn note_read(&self, py: Python<'_>, bytes: usize, reopens: bool) {
-        let connection = self.connection.get();
-        connection.note_read(py, &self.incoming, bytes, reopens);
+        self.connection
+            .note_read(py, &self.incoming, bytes, reopens);
     }
 
     /// A reader waits for content.
     pub(super) fn note_reader(&self, py: Python<'_>) {
-        let connection = self.connection.get();
-        connection.note_reader(py, &self.incoming, coarse_ms());
+        self.connection.note_reader(py, &self.incoming, coarse_ms());
     }
 }
 
 impl HttpReply {
-    pub(crate) fn new(connection: &Bound<'_, HttpConnection>, response: Response) -> Self {
-        let (py, call) = (connection.py(), response.call.get());
-        let streamed = response.incoming.map(|incoming| Streamed {
-            incoming,
-            connection: connection.clone().unbind(),
-            pool: call.pool.clone_ref(py),
-            tunnel: match &call.body {
-                Body::Upload(upload) if response.head.is_switch() => Some(upload.clone_ref(py)),
-                _ => None,
-            },
-            is_left: AtomicBool::new(false),
+    /// `follows` gives what the content is read from.
+    pub(crate) fn new(
+        py: Python<'_>,
+        response: Response,
+        (remote, origin): (&Arc<str>, &Arc<str>),
+        follows: impl FnOnce() -> (Box<dyn CallConnection>, Box<dyn CallPool>),
+    ) -> Self {
+        let call = response.call.get();
+        let streamed = response.incoming.map(|incoming| {
+            let (connection, pool) = follows();
+            Streamed {
+                incoming,
+                connection,
+                pool,
+                tunnel: match &call.body {
+                    Body::Upload(upload) if response.head.is_switch() => Some(upload.clone_ref(py)),
+                    _ => None,
+                },
+                is_left: AtomicBool::new(false),
+            }
         });
         let queued_ms = response.begun_ms.saturating_sub(call.started_ms());
         Self {
@@ -110,8 +116,8 @@ impl HttpReply {
             body: response.body.into_bytes(py),
             trailers: response.trailers,
             streamed,
-            remote: Arc::clone(connection.get().remote()),
-            origin: Arc::clone(connection.get().origin_text()),
+            remote: Arc::clone(remote),
+            origin: Arc::clone(origin),
             is_reused: response.is_reused,
             times_ms: (queued_ms, coarse_ms().saturating_sub(response.begun_ms)),
             upstream_us: call.elapsed_us(),
@@ -185,7 +191,7 @@ impl HttpReply {
         let on_end = lock(&self.on_end).take();
         call_back(py, on_end);
         if !streamed.incoming.is_over() {
-            HttpConnection::leave(streamed.connection.bind(py), &streamed.incoming);
+            streamed.connection.leave(py, &streamed.incoming);
         }
     }
 }
@@ -317,8 +323,8 @@ impl HttpReply {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         if let Some(streamed) = &self.streamed {
-            visit.call(&streamed.connection)?;
-            visit.call(&streamed.pool)?;
+            streamed.connection.traverse(&visit)?;
+            streamed.pool.traverse(&visit)?;
             visit.call(&streamed.tunnel)?;
         }
         if let Ok(on_end) = self.on_end.try_lock() {
@@ -336,7 +342,7 @@ impl HttpRead {
     fn look<T>(
         &self,
         py: Python<'_>,
-        mut sleep: impl FnMut(&HttpPool) -> PyResult<(Sleeper, T)>,
+        mut sleep: impl FnMut(&dyn CallPool) -> PyResult<(Sleeper, T)>,
     ) -> PyResult<Result<Py<PyAny>, T>> {
         let reply = self.0.get();
         let Some(streamed) = &reply.streamed else {
@@ -355,15 +361,12 @@ impl HttpRead {
                 Found::Failed(failure) => return Err(failure.error(py, &reply.origin)),
                 Found::Nothing => {}
             }
-            let (sleeper, token) = sleep(streamed.pool.get())?;
+            let (sleeper, token) = sleep(&*streamed.pool)?;
             let now = coarse_ms();
             match streamed.incoming.wait(sleeper, now) {
                 Ok(before) => {
                     drop(before);
-                    streamed
-                        .connection
-                        .get()
-                        .note_reader(py, &streamed.incoming, now);
+                    streamed.connection.note_reader(py, &streamed.incoming, now);
                     return Ok(Err(token));
                 }
                 Err(unused) => drop(unused),

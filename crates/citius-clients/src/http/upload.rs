@@ -15,11 +15,9 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use super::call::{Body, HttpCall, sleeper_for, wait_serially};
-use super::connection::HttpConnection;
+use super::call::{Body, CallConnection, CallPool, HttpCall, sleeper_for, wait_serially};
 use super::errors::Failure;
 use super::head::Pairs;
-use super::pool::HttpPool;
 use super::request::{refused, with_fields};
 
 /// Bytes that wait to be sent; with more the sender waits.
@@ -28,7 +26,7 @@ const WAITING_BYTES_MAX: usize = 64 * 1024;
 /// Content that a call sends.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct HttpUpload {
-    pool: Py<HttpPool>,
+    pool: Box<dyn CallPool>,
     /// Bytes of it, if that was said.
     pub(crate) length: Option<u64>,
     /// The request of a client whose content it is.
@@ -52,7 +50,7 @@ struct State {
     /// The client has been told of the tunnel that it goes into.
     is_tunnel: bool,
     sleeper: Option<Sleeper>,
-    connection: Option<Py<HttpConnection>>,
+    connection: Option<Arc<dyn CallConnection>>,
     /// The request that it is the content of.
     call: Option<Py<HttpCall>>,
 }
@@ -65,7 +63,7 @@ pub(crate) enum Part {
 }
 
 impl HttpUpload {
-    pub(crate) fn new(pool: Py<HttpPool>, length: Option<u64>) -> Self {
+    pub(crate) fn new(pool: Box<dyn CallPool>, length: Option<u64>) -> Self {
         Self {
             pool,
             length,
@@ -76,7 +74,7 @@ impl HttpUpload {
 
     /// The content of a client's request, of which this is there.
     fn of_request(
-        pool: Py<HttpPool>,
+        pool: Box<dyn CallPool>,
         length: Option<u64>,
         inbound: Inbound,
         unsent: Unsent,
@@ -129,7 +127,7 @@ impl HttpUpload {
     }
 
     /// Its request is on this connection.
-    pub(crate) fn set_connection(&self, connection: Py<HttpConnection>) {
+    pub(crate) fn set_connection(&self, connection: Arc<dyn CallConnection>) {
         let before = lock(&self.state).connection.replace(connection);
         drop(before);
     }
@@ -213,10 +211,10 @@ impl HttpUpload {
     fn note_unsent(&self, py: Python<'_>) {
         let connection = {
             let state = lock(&self.state);
-            state.connection.as_ref().map(|it| it.clone_ref(py))
+            state.connection.clone()
         };
         if let Some(connection) = connection {
-            connection.get().note_upload(py);
+            connection.note_upload(py);
         }
     }
 
@@ -261,10 +259,10 @@ impl HttpUpload {
         let failure = Failure::new("WriteError", why);
         match (connection, call) {
             (Some(connection), _) => {
-                HttpConnection::fail_upload(connection.bind(py), self, &failure);
+                connection.fail_upload(py, self, &failure);
             }
             (None, Some(call)) => {
-                HttpPool::forget(self.pool.bind(py), call.bind(py));
+                self.pool.forget(call.bind(py));
                 call.get().fail(py, &failure);
             }
             (None, None) => {}
@@ -349,7 +347,7 @@ impl Content for Fed {
 pub(super) fn body_to_come(
     py: Python<'_>,
     length: BodyLength,
-    pool: &Py<HttpPool>,
+    pool: Box<dyn CallPool>,
     inbound: &Inbound,
     wanted: u64,
 ) -> PyResult<(Body, Arc<dyn Content>)> {
@@ -361,7 +359,7 @@ pub(super) fn body_to_come(
         wanted,
         ..Unsent::default()
     };
-    let upload = HttpUpload::of_request(pool.clone_ref(py), length, inbound.clone(), unsent);
+    let upload = HttpUpload::of_request(pool, length, inbound.clone(), unsent);
     let upload = Py::new(py, upload)?;
     let content = Arc::new(Fed(upload.clone_ref(py)));
     Ok((Body::Upload(upload), content))
@@ -374,7 +372,7 @@ pub(super) fn body_to_come(
 pub(super) fn body_of_request(
     py: Python<'_>,
     request: &dyn Passable,
-    pool: &Bound<'_, HttpPool>,
+    pool: Box<dyn CallPool>,
     inbound: &Inbound,
 ) -> PyResult<Body> {
     let length = match request.as_client().head.body {
@@ -393,7 +391,6 @@ pub(super) fn body_of_request(
         });
     }
     let unsent = request.take_unsent(inbound.upgrades)?;
-    let pool = pool.clone().unbind();
     let upload = HttpUpload::of_request(pool, length, inbound.clone(), unsent);
     let upload = Py::new(py, upload)?;
     request.pass_content_on(Arc::new(Fed(upload.clone_ref(py))));
@@ -456,9 +453,11 @@ impl HttpUpload {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.pool)?;
+        self.pool.traverse(&visit)?;
         if let Ok(state) = self.state.try_lock() {
-            visit.call(&state.connection)?;
+            if let Some(connection) = &state.connection {
+                connection.traverse(&visit)?;
+            }
             visit.call(&state.call)?;
         }
         Ok(())
@@ -496,7 +495,7 @@ impl HttpSending {
     }
 
     fn observe(&self, py: Python<'_>) -> PyResult<Poll> {
-        let pool = self.0.get().pool.get();
+        let pool = &*self.0.get().pool;
         let found = self.look(|| sleeper_for(py, pool), py)?;
         Ok(found.map_or_else(Waiter::pending, Poll::Ready))
     }
