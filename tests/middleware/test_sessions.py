@@ -106,6 +106,25 @@ KINDS: dict[str, Callable[[], Sessions | StoredSessions]] = {
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 
+@pytest.mark.parametrize("stored", [b"\x80\x04K\x01.", b"[1]", b"\xff"])
+def test_what_is_no_session_is_ended(
+    stored: bytes, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Another program has put it there; its client could do nothing about a 500."""
+    store = MemoryStore()
+    with Client(app_of(StoredSessions(store))) as client:
+        client.post("/set/a/1")
+        for _ in range(2):
+            (key,) = store._kept
+            assert store.replace(key, stored, 60)
+            assert client.get("/").json() == {}
+            assert not store._kept
+            told = caplog.text + capfd.readouterr().err
+            assert "is not what this application has stored" in told
+            assert client.post("/set/b/2").json() == {"b": "2"}
+            assert client.get("/").json() == {"b": "2"}
+
+
 @kinds
 def test_a_session_lasts(kind: str) -> None:
     with Client(app_of(KINDS[kind]())) as client:

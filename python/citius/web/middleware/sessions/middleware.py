@@ -510,7 +510,17 @@ def _refused_part(value: Any, place: str = "session") -> str:
 
 
 def decode(data: bytes) -> dict[str, Any]:
-    """A session of what ``encode`` has made."""
+    """A session of what ``encode`` has made.
+
+    An empty one of anything else, which another program has put there: the response then ends the session, or
+    replaces it by what the handler has put in.
+    """
     import msgspec
 
-    return msgspec.json.decode(data, type=dict[str, Any])
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        from citius.observability import logging
+
+        logging.warning(f"a session is not what this application has stored, and is ended: {error}")
+        return {}
