@@ -21,6 +21,7 @@ from citius.web.security.signing import Signer
 
 if TYPE_CHECKING:
     from citius._core import Request
+    from citius.cluster.sessionstores import AsyncSessionStore, SessionStore
     from citius.mcp.protocol import Level
     from citius.process.sharedtable import SharedTable
     from citius.web.application.app import App
@@ -84,7 +85,7 @@ class Sessions:
         self._lasts_s = lasts_s
         self._known: dict[str, tuple[Session, int, int]] = {}
         """Sessions that had not ended when the last one did, of any worker."""
-        self._store: Any = None
+        self._store: SessionStore | AsyncSessionStore
         self._table: SharedTable | None = None
         self._signer: Signer | None = None
         self.states: Signer | None = None
@@ -194,9 +195,9 @@ class Sessions:
 
     async def unsubscribe(self, session: Session, uri: str) -> None:
         """Forget that."""
-        found = self._store.delete(f"{session.key}:{_digest(uri)}")
-        if found is not None:
-            await found
+        was_there = self._store.delete(f"{session.key}:{_digest(uri)}")
+        if not isinstance(was_there, bool | None):
+            await was_there
 
     async def is_subscribed(self, key: str, uri: str) -> bool:
         """Whether the client of the session ``key`` wants to hear of a resource."""
