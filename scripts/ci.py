@@ -49,7 +49,7 @@ class Check:
         after: Names of the checks that must have ended; those of the gate have passed then.
         is_gate: After its failure no other check starts.
         needs: A command that must be in PATH; without it the check is missing.
-        is_idle: It waits for the network, not for a processor, and runs beside ``LANES`` others.
+        is_idle: It waits for the network or timers, not for a processor, and runs beside ``LANES`` others.
     """
 
     name: str
@@ -108,15 +108,16 @@ TESTS = (
 )
 
 
-def judge(name: str, command: str, needs: str = "") -> Check:
+def judge(name: str, command: str, needs: str = "", *, is_idle: bool = False) -> Check:
     """Return a judge; it begins when the build has passed, beside the tests."""
-    return Check(name, f"make {command}", BUILT, needs=needs)
+    return Check(name, f"make {command}", BUILT, needs=needs, is_idle=is_idle)
 
 
 # The longest first, so that no lane is left with a long one at the end.
 JUDGES = (
     judge("newest-python", "test-matrix PYTHONS=3.14 CASES=inside"),
     judge("frameworks", "test-frameworks"),
+    judge("fuzz", "fuzz SECONDS=6"),
     judge("check-portable", "check-portable"),
     judge("connect-conformance", "connect-conformance CASES=fast", "go"),
     judge("instructions", "check-instructions"),
@@ -124,12 +125,11 @@ JUDGES = (
     judge("wheel", "check-wheel"),
     judge("test-portable", "test-portable CASES=fast"),
     judge("autobahn", "autobahn CASES=fast"),
-    judge("fuzz", "fuzz SECONDS=10"),
     judge("fuzz-requests", "fuzz-requests"),
     judge("h2spec", "h2spec", "go"),
     judge("h3spec", "h3spec", "mvn"),
     judge("grpc-interop", "grpc-interop", "go"),
-    judge("acme", "acme", "go"),
+    judge("acme", "acme", "go", is_idle=True),
     judge("tus", "tus", "npm"),
     judge("site", "site"),
 )
