@@ -232,7 +232,7 @@ def stop_when(server: Server, event: str) -> int:
                 os.kill(process, signal.SIGSTOP)
                 if waiting() == process:
                     return process
-                # It had gone on by then, and is at work for ever: nobody can tell that it is stopped.
+                # It did not wait any more when it was stopped: PostgreSQL would report it as active for ever.
                 os.kill(process, signal.SIGCONT)
 
 

@@ -183,7 +183,7 @@ class SharedTable:
     def next_fence(self) -> int:
         """A number that is higher than all before, also over a restart.
 
-        It is the clock's microseconds: nobody takes so many of them that they are ahead of the clock.
+        It is the time in microseconds, or one more than the last one if that is higher.
         """
         with self._locked():
             (last,) = _COUNT.unpack_from(self._memory, _FENCE_AT)

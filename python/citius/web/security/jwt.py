@@ -129,7 +129,7 @@ class JWT(Scheme):
             return None
 
     def _long_enough(self, key: object) -> object:
-        """A secret that a function has chosen, if nobody can guess it: of an empty one anyone makes tokens.
+        """A secret that a key function has returned; one that is too short to be safe is refused.
 
         Raises:
             RuntimeError: It is too short.
