@@ -1,10 +1,11 @@
-"""The checks of a change, and of a night: verbs of make, two at a time.
+"""The checks of a change, and of a night: verbs of make, two at a time, and what can wait beside them.
 
     python3 scripts/ci.py [change|nightly]
 
 ``.ci/run`` prepares the machine and calls this; only the standard library is needed. A check starts when
-those it stands after have ended and fewer than two are running, in the order of the list. The output of
-each is kept in ``target/ci/<name>.log`` and printed when it ends. No check is tried again.
+those it stands after have ended and fewer than two are running, in the order of the list. A check that
+only compiles or searches runs beside those two, at the lowest priority: tests wait for half of their time.
+The output of each is kept in ``target/ci/<name>.log`` and printed when it ends. No check is tried again.
 
 After a failure of a check of the gate no other check starts. The failure of a judge stops nothing; what the
 judges found is listed at the end. A check that prints a line ``missing: …`` and fails is missing, not failed:
@@ -50,6 +51,8 @@ class Check:
         is_gate: After its failure no other check starts.
         needs: A command that must be in PATH; without it the check is missing.
         is_idle: It waits for the network or timers, not for a processor, and runs beside ``LANES`` others.
+        is_patient: No clock judges it. It has the lowest priority and runs beside ``LANES`` others, one such
+            check at a time, and more of them in lanes that nothing else can use.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Check:
     is_gate: bool = False
     needs: str = ""
     is_idle: bool = False
+    is_patient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +112,25 @@ TESTS = (
 )
 
 
-def judge(name: str, command: str, needs: str = "", *, is_idle: bool = False) -> Check:
+def judge(
+    name: str, command: str, needs: str = "", *, is_idle: bool = False, is_patient: bool = False
+) -> Check:
     """Return a judge; it begins when the build has passed, beside the tests."""
-    return Check(name, f"make {command}", BUILT, needs=needs, is_idle=is_idle)
+    return Check(
+        name, f"make {command}", BUILT, needs=needs, is_idle=is_idle, is_patient=is_patient
+    )
 
 
 # The longest first, so that no lane is left with a long one at the end.
 JUDGES = (
     judge("newest-python", "test-matrix PYTHONS=3.14 CASES=inside"),
     judge("frameworks", "test-frameworks"),
-    judge("fuzz", "fuzz SECONDS=6"),
-    judge("check-portable", "check-portable"),
+    judge("fuzz", "fuzz SECONDS=6", is_patient=True),
+    judge("check-portable", "check-portable", is_patient=True),
     judge("connect-conformance", "connect-conformance CASES=fast", "go"),
     judge("instructions", "check-instructions"),
     judge("mcp-conformance", "mcp-conformance"),
-    judge("wheel", "check-wheel"),
+    judge("wheel", "check-wheel", is_patient=True),
     judge("test-portable", "test-portable CASES=fast"),
     judge("autobahn", "autobahn CASES=fast"),
     judge("fuzz-requests", "fuzz-requests"),
@@ -131,7 +139,7 @@ JUDGES = (
     judge("grpc-interop", "grpc-interop", "go"),
     judge("acme", "acme", "go", is_idle=True),
     judge("tus", "tus", "npm"),
-    judge("site", "site"),
+    judge("site", "site", is_patient=True),
 )
 NIGHT = (gate("tools", ".ci/tools"), gate("nightly", "make test-nightly", "tools"))
 LISTS = {"change": (*BUILD, *TESTS, *JUDGES), "nightly": NIGHT}
@@ -201,9 +209,13 @@ def startable(
 ) -> list[Check]:
     """Return which checks start now."""
     ready = [one for one in waiting if results.keys() >= set(one.after)]
-    n_free = LANES - sum(not one.is_idle for one in running.values())
-    busy = [one for one in ready if not one.is_idle]
-    return [one for one in ready if one.is_idle] + busy[:n_free]
+    idle = [one for one in ready if one.is_idle]
+    patient = [one for one in ready if one.is_patient]
+    n_patient = sum(one.is_patient for one in running.values())
+    n_free = LANES - sum(not (one.is_idle or one.is_patient) for one in running.values())
+    busy = [one for one in ready if not (one.is_idle or one.is_patient)][:n_free]
+    n_beside = max(1, n_free - len(busy))
+    return [*idle, *busy, *patient[: max(0, n_beside - n_patient)]]
 
 
 def execute(check: Check) -> Result:
@@ -215,8 +227,9 @@ def execute(check: Check) -> Result:
     log = LOGS / f"{check.name}.log"
     with log.open("wb") as output:
         # Signals that this program's parent ignores have their default again, for tests of signals.
+        priority = ["nice", "-n", "19"] if check.is_patient else []
         process = subprocess.Popen(
-            ["env", "--default-signal", *check.command.split()],
+            ["env", "--default-signal", *priority, *check.command.split()],
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             env={"JOBS": JOBS, **os.environ},
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 import threading
@@ -75,6 +76,35 @@ def test_two_run_at_once_and_idle_ones_beside_them(ci) -> None:
     checks = [ci.Check(name, "x", is_idle=name == "idle") for name in ("a", "b", "c", "d", "idle")]
     assert len(ci.run(checks, start)) == 5
     assert most == 3
+
+
+def test_patient_ones_run_beside_two_and_in_lanes_that_are_free(ci) -> None:
+    def started(running: str, waiting: str) -> str:
+        """Return who starts: small letters are patient."""
+
+        def check(name):
+            return ci.Check(name, "x", is_patient=name.islower())
+
+        ready = [check(name) for name in waiting]
+        return "".join(
+            one.name for one in ci.startable(ready, {name: check(name) for name in running}, {})
+        )
+
+    assert started("", "abABC") == "ABa"
+    assert started("A", "abBC") == "Ba"
+    assert started("Aa", "bBC") == "B"
+    assert started("ABa", "bC") == ""
+    assert started("A", "ab") == "a"
+    assert started("", "abc") == "ab"
+    assert started("a", "bc") == "b"
+
+
+def test_a_patient_one_has_the_lowest_priority(ci, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(ci, "LOGS", tmp_path)
+    assert ci.execute(ci.Check("a", "nice", is_patient=True)).outcome == "passed"
+    assert (tmp_path / "a.log").read_text() == "19\n"
+    ci.execute(ci.Check("b", "nice"))
+    assert (tmp_path / "b.log").read_text() == f"{os.nice(0)}\n"
 
 
 @pytest.mark.parametrize("outcome", ["failed", "missing"])
