@@ -11,8 +11,8 @@ use flate2::write::GzEncoder;
 use crate::brotli_stream::BrotliStream;
 
 /// Two to this power bytes; the same for brotli and zstd.
-const STREAM_WINDOW_LOG: u32 = 17;
-const WHOLE_WINDOW_LOG: u32 = 20;
+const STREAM_WINDOW_LOG: u8 = 17;
+const WHOLE_WINDOW_LOG: u8 = 20;
 
 /// How much work each coding does to save bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Levels {
 /// One response being compressed.
 pub(crate) enum Encoder {
     Gzip(GzEncoder<Vec<u8>>),
-    Brotli(Box<BrotliStream>),
+    Brotli(BrotliStream),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
 }
 
@@ -65,7 +65,9 @@ impl Encoder {
     pub(crate) fn new(coding: Coding, levels: Levels, length: Option<usize>) -> io::Result<Self> {
         let window_log = match length {
             // No more than the response fills.
-            Some(length) => (length.max(1).ilog2() + 1).clamp(10, WHOLE_WINDOW_LOG),
+            Some(length) => (10..WHOLE_WINDOW_LOG)
+                .find(|log| length >> log == 0)
+                .unwrap_or(WHOLE_WINDOW_LOG),
             None => STREAM_WINDOW_LOG,
         };
         let room = Vec::with_capacity(length.map_or(0, |length| length / 3));
@@ -74,12 +76,10 @@ impl Encoder {
                 room,
                 flate2::Compression::new(levels.gzip.into()),
             )),
-            Coding::Brotli => {
-                Self::Brotli(Box::new(BrotliStream::new(room, levels.brotli, window_log)))
-            }
+            Coding::Brotli => Self::Brotli(BrotliStream::new(room, levels.brotli, window_log)?),
             Coding::Zstd => {
                 let mut encoder = zstd::stream::write::Encoder::new(room, levels.zstd.into())?;
-                encoder.window_log(window_log)?;
+                encoder.window_log(window_log.into())?;
                 encoder.include_contentsize(false)?;
                 Self::Zstd(encoder)
             }
@@ -133,7 +133,7 @@ mod tests {
         // What is there so far of an unfinished stream ends in an error, after all of it was given.
         let _ = match coding {
             Coding::Gzip => flate2::read::GzDecoder::new(coded).read_to_end(&mut plain),
-            Coding::Brotli => brotli::Decompressor::new(coded, 4096).read_to_end(&mut plain),
+            Coding::Brotli => brotlic::DecompressorReader::new(coded).read_to_end(&mut plain),
             Coding::Zstd => zstd::stream::read::Decoder::new(coded)
                 .unwrap()
                 .read_to_end(&mut plain),
