@@ -4,7 +4,7 @@
 //! to say, or the application's [`Fault`]. HTTP/1.1 and HTTP/2 differ in how they frame content, not in these rules;
 //! nothing here knows a framing. Tests: here, `vectors/h1/responses/` and `citius-h2/src/tests/exchange.rs`.
 
-use crate::fields::is_value_byte;
+use crate::fields::is_value;
 use crate::{Fault, ResponseHead, Status};
 
 impl Status {
@@ -47,7 +47,7 @@ impl ResponseHead<'_> {
     #[inline]
     fn check_media_type(&self) -> Result<(), Fault> {
         let media_type = self.content_type.unwrap_or_default();
-        if media_type.iter().all(|&byte| is_value_byte(byte)) {
+        if is_value(media_type) {
             Ok(())
         } else {
             Err(Fault::ResponseFieldValue)

@@ -53,19 +53,22 @@ impl Fields {
     /// a control byte other than a tab, [`Fault::ResponseLength`] for a `Content-Length` that is not a
     /// number or contradicts an earlier one.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), Fault> {
-        if !is_token(name) {
-            return Err(Fault::ResponseFieldName);
-        }
-        if !value.iter().all(|&byte| is_value_byte(byte)) {
-            return Err(Fault::ResponseFieldValue);
-        }
-        let value = value.trim_ascii();
         let start = self.lines.len();
         let added = name.len().saturating_add(value.len()).saturating_add(4);
         // A few fields are expected after the first: they do not each move what is there.
         let expected = if start == 0 { added.max(128) } else { added };
         self.lines.reserve(expected);
-        self.lines.extend(name.iter().map(u8::to_ascii_lowercase));
+        self.lines.extend(name.iter().copied().map(lowered));
+        let is_name = !name.is_empty() && !self.lines.get(start..).unwrap_or_default().contains(&0);
+        if !is_name || !is_value(value) {
+            self.lines.truncate(start);
+            return Err(if is_name {
+                Fault::ResponseFieldValue
+            } else {
+                Fault::ResponseFieldName
+            });
+        }
+        let value = value.trim_ascii();
         match self.lines.get(start..).unwrap_or_default() {
             b"content-length" => {
                 let length = parse_decimal(value).ok_or(Fault::ResponseLength)?;
@@ -138,9 +141,39 @@ impl Fields {
     }
 }
 
+/// Of each byte that may stand in a token its lower-case form, and 0 for every other.
+const LOWERED: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < table.len() {
+        #[expect(
+            clippy::indexing_slicing,
+            clippy::cast_possible_truncation,
+            reason = "evaluated at compile time, where a mistake is a compile error"
+        )]
+        if is_token_byte(byte as u8) {
+            table[byte] = (byte as u8).to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    table
+};
+
+fn lowered(byte: u8) -> u8 {
+    LOWERED.get(usize::from(byte)).copied().unwrap_or(0)
+}
+
 /// Whether `bytes` is a token (RFC 9110 §5.6.2).
 pub fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
+    !bytes.is_empty() && bytes.iter().all(|&byte| lowered(byte) != 0)
+}
+
+/// Whether `bytes` can be a field value (RFC 9110 §5.5), `obs-text` included.
+///
+/// No byte ends the loop, so that the compiler makes vectors of it: a response has hundreds of bytes of values.
+pub fn is_value(bytes: &[u8]) -> bool {
+    let refused = |found, &byte| found | u8::from(!is_value_byte(byte));
+    bytes.iter().fold(0, refused) == 0
 }
 
 /// Whether `byte` may stand in a token (RFC 9110 §5.6.2, `tchar`).
@@ -233,7 +266,12 @@ mod tests {
         assert_eq!(fields.push(b"x\r\ny", b"a"), Err(Fault::ResponseFieldName));
         assert_eq!(fields.push(b"", b"a"), Err(Fault::ResponseFieldName));
         assert_eq!(fields.push(b"x", b"a\0"), Err(Fault::ResponseFieldValue));
+        assert_eq!(fields.push(b"x\0", b"a\0"), Err(Fault::ResponseFieldName));
         assert!(fields.is_empty());
+        fields.push(b"X-A", b"b").expect("valid");
+        assert_eq!(fields.push(b"x\0", b"a"), Err(Fault::ResponseFieldName));
+        assert_eq!(fields.push(b"x", b"a\n"), Err(Fault::ResponseFieldValue));
+        assert_eq!(fields.lines(), b"x-a: b\r\n");
     }
 
     #[test]
@@ -268,6 +306,22 @@ mod tests {
         fields.push(b"Set-Cookie", b"d").expect("valid");
         let pairs: Vec<_> = fields.iter().collect();
         assert_eq!(pairs, [(&b"x-a"[..], &b"b: c"[..]), (b"set-cookie", b"d")]);
+    }
+
+    #[test]
+    fn a_byte_is_judged_alike_wherever_it_stands() {
+        for byte in 0..=u8::MAX {
+            for length in [1, 2, 15, 16, 17, 31, 32, 33, 100] {
+                for at in 0..length {
+                    let mut text = [b'a'; 100];
+                    text[at] = byte;
+                    let text = &text[..length];
+                    assert_eq!(is_token(text), is_token_byte(byte), "{byte} {length} {at}");
+                    assert_eq!(is_value(text), is_value_byte(byte), "{byte} {length} {at}");
+                }
+            }
+        }
+        assert!(!is_token(b"") && is_value(b""));
     }
 
     #[test]

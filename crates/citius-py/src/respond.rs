@@ -337,7 +337,7 @@ fn send_response<S: Sink>(
         .map(|media| media.bind(py).to_str())
         .transpose()?;
     let checked = checked.and_then(|checked| match media {
-        Some(media) if !media.bytes().all(citius_http::fields::is_value_byte) => {
+        Some(media) if !citius_http::fields::is_value(media.as_bytes()) => {
             Err(Fault::ResponseFieldValue)
         }
         _ => Ok(checked),

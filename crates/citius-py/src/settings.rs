@@ -248,7 +248,7 @@ pub(crate) fn mount_from(mount: &Bound<'_, PyAny>) -> PyResult<Mount> {
 /// The value of the `server` field.
 fn server_from(name: Option<String>) -> PyResult<Option<String>> {
     match &name {
-        Some(text) if !text.bytes().all(citius_http::fields::is_value_byte) => Err(
+        Some(text) if !citius_http::fields::is_value(text.as_bytes()) => Err(
             PyValueError::new_err("server_header has a control character"),
         ),
         _ => Ok(name),

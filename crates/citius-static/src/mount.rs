@@ -142,7 +142,7 @@ impl Mount {
             precompressed: options.precompressed,
         };
         if let Some(value) = &options.cache_control
-            && !value.bytes().all(citius_http::fields::is_value_byte)
+            && !citius_http::fields::is_value(value.as_bytes())
         {
             return Err(format!("cache-control {value:?} has a control character"));
         }

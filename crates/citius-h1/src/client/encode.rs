@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use citius_http::fields::{is_token, is_value_byte};
+use citius_http::fields::{is_token, is_value};
 
 use super::Asked;
 use crate::scan;
@@ -191,7 +191,7 @@ pub fn check_field<'f>(name: &'f [u8], value: &[u8]) -> Result<(), Misuse<'f>> {
     if !is_token(name) {
         return Err(Misuse::FieldName(name));
     }
-    if !value.iter().all(|&byte| is_value_byte(byte)) {
+    if !is_value(value) {
         return Err(Misuse::FieldValue(name));
     }
     Ok(())

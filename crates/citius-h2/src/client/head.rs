@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use citius_http::fields::{is_token, is_value_byte, parse_decimal};
+use citius_http::fields::{is_token, is_value, parse_decimal};
 
 use super::{Fault, Limits};
 
@@ -56,11 +56,7 @@ impl Section {
         }
         let is_lower = !name.iter().any(u8::is_ascii_uppercase);
         let is_trimmed = value.trim_ascii().len() == value.len();
-        if !is_token(name)
-            || !is_lower
-            || !is_trimmed
-            || !value.iter().all(|&byte| is_value_byte(byte))
-        {
+        if !is_token(name) || !is_lower || !is_trimmed || !is_value(value) {
             return Err(Fault::FieldSyntax);
         }
         if is_of_connection(name) {

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use citius_http::fields::{is_token, is_value_byte};
+use citius_http::fields::{is_token, is_value};
 
 use super::connection::{Connection, Stream};
 use super::head::is_of_connection;
@@ -241,7 +241,7 @@ fn check<'f>(
         if !is_token(name) {
             return Err(Misuse::FieldName(name));
         }
-        if !value.iter().all(|&byte| is_value_byte(byte)) {
+        if !is_value(value) {
             return Err(Misuse::FieldValue(name));
         }
         let lower = name.to_ascii_lowercase();

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 
 use super::priority::Priority;
-use crate::fields::{is_forbidden_trailer, is_token, is_token_byte, is_value_byte, parse_decimal};
+use crate::fields::{is_forbidden_trailer, is_token, is_value, parse_decimal};
 use crate::head::{FieldSpan, Span};
 use crate::{BodyLength, Fault, Fields, Head, Limits, Method, Version};
 
@@ -395,15 +395,11 @@ impl Trailers {
 /// What holds for every field but the pseudo-header ones (§8.2.1, §8.2.2).
 #[inline]
 fn check_field(name: &[u8], value: &[u8]) -> Result<(), Fault> {
-    let is_name = !name.is_empty()
-        && name
-            .iter()
-            .all(|&byte| is_token_byte(byte) && !byte.is_ascii_uppercase());
-    if !is_name {
+    if !is_token(name) || name.iter().any(u8::is_ascii_uppercase) {
         return Err(Fault::FieldNameSyntax);
     }
     let is_trimmed = !matches!(value, [b' ' | b'\t', ..] | [.., b' ' | b'\t']);
-    if !is_trimmed || !value.iter().all(|&byte| is_value_byte(byte)) {
+    if !is_trimmed || !is_value(value) {
         return Err(Fault::FieldValueSyntax);
     }
     match name {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use citius_base::reactor_handle::ReactorHandle;
-use citius_http::fields::is_value_byte;
+use citius_http::fields::is_value;
 use citius_http::{Fault, Fields, Payload, Status};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -236,7 +236,7 @@ fn parse_headers(headers: &Bound<'_, PyAny>, parsed: &mut ResponseHeaders) -> Py
     for_each_field(headers, |name, value| {
         let (name_bytes, value_bytes) = (name.as_bytes(), value.as_bytes());
         if name_bytes == b"content-type" && parsed.content_type.is_none() {
-            if !value_bytes.iter().copied().all(is_value_byte) {
+            if !is_value(value_bytes) {
                 return Err(refused(name, value, Fault::ResponseFieldValue));
             }
             parsed.content_type = Some(value_bytes.to_vec());

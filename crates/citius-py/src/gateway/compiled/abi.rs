@@ -558,7 +558,7 @@ unsafe extern "C" fn set_content_type(
     let media = unsafe { bytes(data, size) };
     on_response(response, |out| match media {
         _ if out.is_started => out.set_mistake(HEAD_SENT),
-        Some(media) if media.iter().all(|&b| citius_http::fields::is_value_byte(b)) => {
+        Some(media) if citius_http::fields::is_value(media) => {
             out.content_type.clear();
             out.content_type.extend_from_slice(media);
             OK

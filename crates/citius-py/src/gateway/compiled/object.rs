@@ -7,7 +7,7 @@ use citius_base::go::chan::Chan;
 use citius_base::object;
 use citius_base::support::latin;
 use citius_goroutine::Failure;
-use citius_http::fields::is_value_byte;
+use citius_http::fields::is_value;
 use citius_native::context::Context;
 use citius_native::{Channel, Element, local};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -41,7 +41,7 @@ impl CompiledHandler {
             return Err(PyValueError::new_err("a handler's address is not 0"));
         }
         let content_type = content_type.unwrap_or_default();
-        if !content_type.bytes().all(is_value_byte) {
+        if !is_value(content_type.as_bytes()) {
             return Err(PyValueError::new_err(format!(
                 "the content type {content_type:?} has a control character"
             )));

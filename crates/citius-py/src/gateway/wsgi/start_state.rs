@@ -131,7 +131,7 @@ fn push_pair(
 
 fn push(parsed: &mut ResponseHeaders, name: &[u8], value: &[u8]) -> PyResult<()> {
     if name.eq_ignore_ascii_case(b"content-type") && parsed.content_type.is_none() {
-        if !value.iter().all(|&byte| fields::is_value_byte(byte)) {
+        if !fields::is_value(value) {
             return Err(refused(Fault::ResponseFieldValue, name));
         }
         parsed.content_type = Some(value.trim_ascii().to_vec());
@@ -198,7 +198,7 @@ fn parse_status(status: &Bound<'_, PyAny>) -> PyResult<(Status, Vec<u8>)> {
     let status = code
         .and_then(Status::new)
         .filter(|status| !status.is_informational())
-        .filter(|_| reason.bytes().all(fields::is_value_byte))
+        .filter(|_| fields::is_value(reason.as_bytes()))
         .ok_or_else(|| {
             PyValueError::new_err(format!(
                 "start_response: a status is three digits from 200 to 599, a space and a reason without control \
