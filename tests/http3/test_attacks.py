@@ -9,14 +9,17 @@ import json
 import random
 import socket
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 from h3peer import H3Client, configuration, h3_client
+from quicframes import send
 from rig import TIMEOUT_S, Server, application
 
 CLIENTS = application("proxy_headers_native_app")
 EXCESSIVE_LOAD = 0x107
+PING = 0x01
 CANCELLED = 0x10C
 
 
@@ -157,6 +160,42 @@ def test_a_source_that_is_another_s_gets_little(serve_h3) -> None:
         await is_served(server)
 
     asyncio.run(main())
+
+
+def test_sources_that_are_others_get_no_more_than_three_times_as_much(serve_h3) -> None:
+    """A client sends short packets from many addresses, each of which is asked to prove itself in a long one."""
+    server = serve_h3()
+
+    async def main() -> None:
+        async with h3_client(server) as client, h3_client(server) as other:
+            assert (await client.get("/")).status == 200
+            sent = got = 0
+            with ExitStack() as stack:
+                victims = [stack.enter_context(_bound(f"127.0.1.{n}", server)) for n in range(1, 31)]
+                own = client._transport
+                for victim in victims:
+                    client._transport = _Forging(victim)
+                    sent += send(client, (PING, b""))
+                    client._transport = own
+                    # An answer of another connection: the server has read this packet.
+                    assert (await other.get("/")).status == 200
+                for victim in victims:
+                    with suppress(BlockingIOError):
+                        while True:
+                            got += len(victim.recv(65536))
+            assert sent < 30 * 60
+            assert got <= 3 * sent + 1200
+        await is_served(server)
+
+    asyncio.run(main())
+
+
+def _bound(address: str, server: Server) -> socket.socket:
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    made.setblocking(False)
+    made.bind((address, 0))
+    made.connect(("127.0.0.1", server.port))
+    return made
 
 
 PROXY, ELSEWHERE = "127.0.0.2", "127.0.0.3"

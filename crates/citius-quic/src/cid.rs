@@ -99,52 +99,6 @@ pub(crate) fn destination(datagram: &[u8]) -> Option<&[u8]> {
         .flatten()
 }
 
-/// Whether a datagram has a packet of the handshake's second half, which only who has received the first half can seal
-/// (RFC 9000 §8.1). That it is sealed rightly is not looked at.
-pub(crate) fn has_handshake_packet(mut datagram: &[u8]) -> bool {
-    while let Some((kind, length)) = long_packet(datagram) {
-        if kind == HANDSHAKE {
-            return true;
-        }
-        datagram = datagram.get(length..).unwrap_or_default();
-    }
-    false
-}
-
-/// The type and the length of the first packet, if it has a long header with a length (RFC 9000 §17.2).
-fn long_packet(datagram: &[u8]) -> Option<(u8, usize)> {
-    let first = *datagram.first()?;
-    if first & LONG_HEADER == 0 {
-        return None;
-    }
-    let kind = first >> 4 & 3;
-    let mut at = 5;
-    for _ in 0..2 {
-        at += 1 + usize::from(*datagram.get(at)?);
-    }
-    if kind == INITIAL {
-        let (token, after) = number(datagram, at)?;
-        at = after.checked_add(token)?;
-    }
-    let (length, after) = number(datagram, at)?;
-    Some((kind, after.checked_add(length)?))
-}
-
-/// A number of variable length (RFC 9000 §16), and where it ends.
-fn number(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
-    let first = *bytes.get(at)?;
-    let end = at + (1 << (first >> 6));
-    let more = bytes.get(at + 1..end)?;
-    let value = more.iter().fold(u64::from(first & 0x3f), |value, &byte| {
-        value << 8 | u64::from(byte)
-    });
-    Some((usize::try_from(value).ok()?, end))
-}
-
-/// Types of packets with long headers.
-const INITIAL: u8 = 0;
-const HANDSHAKE: u8 = 2;
-
 /// The bit of the first byte that tells a long header.
 pub(crate) const LONG_HEADER: u8 = 0x80;
 
@@ -205,29 +159,6 @@ mod tests {
         }
         assert!(strangers < 40, "one of 256 by chance: {strangers}");
         assert_eq!(Origin::of(&key, &[0; 7]), None);
-    }
-
-    #[test]
-    fn a_packet_of_the_handshake_is_found_behind_another() {
-        let packet = |first: u8, token: &[u8], length: u8| {
-            let mut packet = vec![first, 0, 0, 0, 1, 2, 1, 2, 1, 9];
-            packet.extend_from_slice(token);
-            packet.extend_from_slice(&[0x40, length]);
-            packet.resize(packet.len() + usize::from(length), 7);
-            packet
-        };
-        let (initial, handshake) = (packet(0xc3, &[3, 1, 2, 3], 30), packet(0xe0, &[], 40));
-        assert!(!has_handshake_packet(&initial));
-        assert!(has_handshake_packet(&handshake));
-        let both = [initial.clone(), handshake].concat();
-        assert!(has_handshake_packet(&both));
-        for cut in 0..initial.len() + 9 {
-            assert!(!has_handshake_packet(&both[..cut]), "{cut}");
-        }
-        let huge = [
-            0xc0, 0, 0, 0, 1, 0, 0, 0xff, 255, 255, 255, 255, 255, 255, 255,
-        ];
-        assert!(!has_handshake_packet(&huge) && !has_handshake_packet(&[0x40; 50]));
     }
 
     #[test]

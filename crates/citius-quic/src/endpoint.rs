@@ -16,7 +16,8 @@ use quinn_proto::{
 };
 use ring::rand::SystemRandom;
 
-use crate::cid::{Generator, LONG_HEADER, Origin, destination, has_handshake_packet};
+use crate::allowance::{Allowance, Earned};
+use crate::cid::{Generator, Origin, destination};
 use crate::keys::Keys;
 use crate::replays::Replays;
 use crate::session::{Crypto, VERSION};
@@ -102,65 +103,6 @@ impl std::fmt::Debug for Begun {
         f.debug_struct("Begun")
             .field("handle", &self.handle)
             .finish_non_exhaustive()
-    }
-}
-
-/// What a datagram of a handshake earns its client.
-#[derive(Clone, Copy, Debug)]
-pub enum Earned {
-    /// Three times these.
-    Bytes(usize),
-    /// Everything: who has sent it has received what the server sent to its address.
-    All,
-}
-
-impl Earned {
-    /// That of `datagram`.
-    pub fn by(datagram: &[u8]) -> Self {
-        let is_short = datagram
-            .first()
-            .is_some_and(|first| first & LONG_HEADER == 0);
-        if is_short || has_handshake_packet(datagram) {
-            Self::All
-        } else {
-            Self::Bytes(datagram.len())
-        }
-    }
-}
-
-/// Bytes that a client may be sent whose address is not proven: three times those that have come (RFC 9000 §8.1).
-/// `quinn-proto` lets a datagram begin below that and end above.
-#[derive(Clone, Copy, Debug)]
-pub struct Allowance(Option<usize>);
-
-impl Allowance {
-    /// A datagram has come.
-    pub fn add(&mut self, earned: Earned) {
-        match (earned, &mut self.0) {
-            (Earned::All, _) => self.0 = None,
-            (Earned::Bytes(bytes), Some(left)) => *left += 3 * bytes,
-            (Earned::Bytes(_), None) => {}
-        }
-    }
-
-    /// Whether `bytes` may be sent, and takes them off.
-    pub fn spend(&mut self, bytes: usize) -> bool {
-        let Some(left) = &mut self.0 else {
-            return true;
-        };
-        let may = *left >= bytes;
-        *left -= if may { bytes } else { 0 };
-        may
-    }
-
-    /// Whether the address is not proven.
-    pub fn is_limited(self) -> bool {
-        self.0.is_some()
-    }
-
-    /// The address is proven.
-    pub fn lift(&mut self) {
-        self.0 = None;
     }
 }
 
@@ -259,7 +201,7 @@ impl Endpoint {
         let From {
             remote, local, ecn, ..
         } = from;
-        let bytes = datagram.len();
+        let earned = Earned::by(&datagram, remote);
         match self.inner.handle(now, remote, local, ecn, datagram, out) {
             None => Received::Nothing,
             Some(DatagramEvent::Response(transmit)) => Received::Response(transmit),
@@ -267,7 +209,7 @@ impl Endpoint {
                 Received::Connection(handle, event)
             }
             Some(DatagramEvent::NewConnection(incoming)) => {
-                self.admit(incoming, (from.socket, bytes), handshakes, out)
+                self.admit(incoming, (from.socket, earned), handshakes, out)
             }
         }
     }
@@ -276,7 +218,7 @@ impl Endpoint {
     fn admit(
         &mut self,
         incoming: Incoming,
-        (socket, bytes): (u32, usize),
+        (socket, earned): (u32, Earned),
         handshakes: usize,
         out: &mut Vec<u8>,
     ) -> Received {
@@ -303,7 +245,7 @@ impl Endpoint {
                 }
             };
         }
-        let allowance = Allowance((!is_proven).then_some(3 * bytes));
+        let allowance = Allowance::new(is_proven, earned);
         self.waiting.push_back((incoming, socket, allowance));
         Received::Nothing
     }

@@ -8,6 +8,7 @@
 //! Tests: `src/tests.rs`, `tests/http3/`.
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod calls;
 mod cid;
 mod endpoint;
@@ -18,11 +19,10 @@ mod steering;
 #[cfg(test)]
 mod tests;
 
+pub use allowance::{Allowance, Earned, Elsewhere};
 pub use calls::{Calls, CallsEnd};
 pub use cid::{CID_BYTES, Origin};
-pub use endpoint::{
-    Accepted, Allowance, Begun, Earned, Endpoint, From, Log, Logs, MakeLog, Place, Received,
-};
+pub use endpoint::{Accepted, Begun, Endpoint, From, Log, Logs, MakeLog, Place, Received};
 pub use keys::Keys;
 pub use quinn_proto::{
     Connection, ConnectionError, ConnectionEvent, ConnectionHandle as Handle, Dir, EcnCodepoint,

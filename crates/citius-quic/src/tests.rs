@@ -433,7 +433,7 @@ fn an_allowance_ends_where_the_address_is_proven() {
     }
     // The client's next flight has a packet that proves it.
     for datagram in pair.of_client() {
-        allowance.add(Earned::by(&datagram));
+        allowance.add(Earned::by(&datagram, CLIENT.parse().expect("an address")));
     }
     assert!(allowance.spend(usize::MAX));
 }

@@ -14,8 +14,8 @@ use citius_h3::{Outgoing, Taken, Token};
 use citius_http::Tls;
 use citius_observe::Note;
 use citius_quic::{
-    Allowance, Begun, Connection, ConnectionError, ConnectionEvent, Dir, Event, Handle, ReadError,
-    StreamEvent, StreamId, Transmit, VarInt, WriteError,
+    Allowance, Begun, Connection, ConnectionError, ConnectionEvent, Dir, Elsewhere, Event, Handle,
+    ReadError, StreamEvent, StreamId, Transmit, VarInt, WriteError,
 };
 use smallvec::SmallVec;
 
@@ -81,6 +81,8 @@ pub(crate) struct Carrier {
     pub(crate) is_rpc: bool,
     /// What the client may be sent while the handshake goes on.
     pub(crate) allowance: Allowance,
+    /// What may be sent to addresses that are not the client's.
+    pub(crate) elsewhere: Elsewhere,
     /// Where the client may have gone.
     moving: Option<Moving>,
     /// How it is closed, if HTTP/3 has said so.
@@ -137,6 +139,7 @@ impl Carrier {
             socket,
             bound,
             allowance,
+            elsewhere: Elsewhere::default(),
             arrived: Vec::new(),
             is_active: false,
             is_in_hand: false,
@@ -188,6 +191,32 @@ impl Carrier {
         None
     }
 
+    /// Whether its datagrams go to an address that the client has not proven.
+    #[inline]
+    pub(crate) fn is_moving(&self) -> bool {
+        self.moving.is_some()
+    }
+
+    /// Whether a datagram may leave, whose client is known at `known`; `challenges` is what there was before it was made.
+    pub(crate) fn may_send(
+        &mut self,
+        transmit: &Transmit,
+        known: Option<SocketAddr>,
+        challenges: Option<u64>,
+        now: Instant,
+    ) -> bool {
+        if !self.allowance.spend(transmit.size) {
+            return false;
+        }
+        let to = transmit.destination;
+        if known.is_none_or(|known| known.ip() == to.ip()) {
+            return true;
+        }
+        // Without a challenge the path is quinn's to bound: it was answered late, or given up.
+        let is_bounded = to != self.connection.remote_address() || self.challenges() != challenges;
+        !is_bounded || self.elsewhere.spend(to.ip(), transmit.size, now)
+    }
+
     /// Packets so far that say nothing of the address that the client may have gone to: those with a challenge, and probes of
     /// the size of packets, which have none.
     #[inline]
@@ -211,6 +240,7 @@ impl Carrier {
             && !self.connection.is_closed();
         is_proven.then(|| {
             self.moving = None;
+            self.elsewhere.proven();
             moving.to
         })
     }

@@ -281,7 +281,7 @@ impl Quic {
     ) {
         // A worker whose sockets another one reads begins nothing, and may get what was to begin with it.
         let copy = self.handings.is_taken_over.then(|| datagram.clone());
-        let earned = Earned::by(&datagram);
+        let earned = Earned::by(&datagram, from.remote);
         self.outgoing.clear();
         let received =
             self.endpoint

@@ -719,7 +719,7 @@ impl Reactor {
         {
             let now = exact_instant();
             // Of a run that is not allowed as a whole, the first datagrams would be.
-            let run_max = if carrier.allowance.is_limited() {
+            let run_max = if carrier.allowance.is_limited() || carrier.is_moving() {
                 1
             } else {
                 socket.run_max().min(RUN_MAX)
@@ -738,7 +738,8 @@ impl Reactor {
                 if challenges.is_some() {
                     moved = moved.or(carrier.proven(challenges, &transmit, now));
                 }
-                if !carrier.allowance.spend(transmit.size) {
+                let known = moved.or(conn.peer.address());
+                if !carrier.may_send(&transmit, known, challenges, now) {
                     // It is lost, as on the network, until the client has proven its address.
                     continue;
                 }
@@ -891,11 +892,18 @@ fn control(conn: &mut Conn) {
 
 /// Gives an event to a connection; whether it is the first since the connection was served.
 fn deliver(table: &mut Table, id: ConnectionId, event: ConnectionEvent, earned: Earned) -> bool {
-    let Some(Transport::Quic(carrier)) = table.get_mut(id).map(|conn| &mut conn.transport) else {
+    let Some(conn) = table.get_mut(id) else {
+        return false;
+    };
+    let known = conn.peer.address();
+    let Transport::Quic(carrier) = &mut conn.transport else {
         return false;
     };
     carrier.arrived.push(event);
     carrier.allowance.add(earned);
+    if known.is_some_and(|known| known.ip() != earned.from()) {
+        carrier.elsewhere.add(earned);
+    }
     !std::mem::replace(&mut carrier.is_active, true)
 }
 
