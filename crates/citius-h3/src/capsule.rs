@@ -35,6 +35,11 @@ pub(crate) struct Capsules {
 }
 
 impl Capsules {
+    /// Whether no capsule is under way.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.current.is_none() && self.partial.is_empty()
+    }
+
     /// Takes the next capsule from `input`; `None`: all of `input` is taken.
     ///
     /// # Errors

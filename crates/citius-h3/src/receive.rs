@@ -626,6 +626,7 @@ impl Connection {
 
     /// All input of a request is taken; where the client has finished its side, so is the request.
     fn end_input(&mut self, cx: &mut Context<'_>, id: u32) -> Option<Event<'static>> {
+        let is_cut = self.sessions.has_open() && self.cuts_capsule(id);
         let stream = self.streams.find_mut(id)?;
         if !stream.has_ended {
             if stream.phase == Phase::Head {
@@ -655,6 +656,7 @@ impl Connection {
         let broken = match stream.phase {
             Phase::Head => Some(Fault::RequestIncomplete),
             _ if is_short => Some(Fault::LengthMismatch),
+            _ if is_cut => Some(Fault::CapsuleSyntax),
             _ => None,
         };
         if let Some(fault) = broken {

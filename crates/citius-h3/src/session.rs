@@ -294,6 +294,12 @@ impl Connection {
         self.finish_session(cx, id);
     }
 
+    /// Whether the client has ended a session's stream within a capsule (RFC 9297 §3.3).
+    pub(crate) fn cuts_capsule(&self, id: u32) -> bool {
+        let session = self.sessions.open.iter().find(|open| open.id == id);
+        session.is_some_and(|session| !session.capsules.is_whole())
+    }
+
     /// The client has ended a session's stream without a word.
     pub(crate) fn session_is_closed(&mut self, cx: &mut Context<'_>, id: u32) {
         self.close_by_client(cx, id, 0, Bytes::new());

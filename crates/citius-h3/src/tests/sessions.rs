@@ -410,6 +410,13 @@ fn malformed_capsules_end_their_session() {
     assert_eq!(client.take_told(), ["0 broken CapsuleSyntax"]);
     assert_eq!(client.sent.get(&0).unwrap().reset, Some(0x101));
     assert_eq!(client.closed, None);
+    // One that its end cuts.
+    for cut in ["68", "6843 07 0000", "21 02 00"] {
+        let mut client = granted();
+        client.bytes(0, &data(&bytes(cut)), true);
+        assert_eq!(client.take_told(), ["0 broken CapsuleSyntax"], "{cut}");
+        assert_eq!(client.sent.get(&0).unwrap().reset, Some(0x101));
+    }
     let mut client = granted();
     let ignored = data(&bytes("21 00"));
     for _ in 0..2001 {
