@@ -163,7 +163,7 @@ def test_a_source_that_is_another_s_gets_little(serve_h3) -> None:
 
 
 def test_sources_that_are_others_get_no_more_than_three_times_as_much(serve_h3) -> None:
-    """A client sends short packets from many addresses, each of which is asked to prove itself in a long one."""
+    """A client sends short packets from many addresses, each of which is asked for a proof in a long one."""
     server = serve_h3()
 
     async def main() -> None:
@@ -171,7 +171,9 @@ def test_sources_that_are_others_get_no_more_than_three_times_as_much(serve_h3) 
             assert (await client.get("/")).status == 200
             sent = got = 0
             with ExitStack() as stack:
-                victims = [stack.enter_context(_bound(f"127.0.1.{n}", server)) for n in range(1, 31)]
+                victims = [
+                    stack.enter_context(_bound(f"127.0.1.{n}", server)) for n in range(1, 31)
+                ]
                 own = client._transport
                 for victim in victims:
                     client._transport = _Forging(victim)

@@ -10,7 +10,10 @@ import signal
 
 import pytest
 from h3peer import h3_client
-from rig import application, get, wait_for
+from rig import TIMEOUT_S, application, get, wait_for
+
+CONTROL = 3
+"""The first unidirectional stream of a server, its control stream."""
 
 
 def test_a_request(serve_h3) -> None:
@@ -104,6 +107,34 @@ def test_a_drain_lets_open_requests_end_and_says_goodbye(serve_h3) -> None:
 
     asyncio.run(main())
     assert server.wait() == 0
+
+
+@pytest.mark.parametrize("way", ["a drain", "idle time"])
+def test_a_connection_that_is_closed_says_which_request_was_the_last(serve_h3, way: str) -> None:
+    """Those behind it may be repeated, whatever they are (RFC 9114 §5.2)."""
+    from aioquic.quic.events import StreamDataReceived
+
+    server = serve_h3("--keep-alive-ms", "500" if way == "idle time" else "60000")
+    control = bytearray()
+
+    async def main() -> None:
+        async with h3_client(server) as client:
+            handle = client.h3.handle_event
+
+            def look(event):
+                if isinstance(event, StreamDataReceived) and event.stream_id == CONTROL:
+                    control.extend(event.data)
+                return handle(event)
+
+            client.h3.handle_event = look
+            assert (await client.get("/")).status == 200
+            if way == "a drain":
+                server.signal(signal.SIGTERM)
+            await asyncio.wait_for(client.wait_closed(), TIMEOUT_S)
+
+    asyncio.run(main())
+    # GOAWAY, one byte: the first request that was not taken.
+    assert control.endswith(b"\x07\x01\x04")
 
 
 @pytest.mark.parametrize("kind", ["asgi", "wsgi"])

@@ -687,6 +687,8 @@ impl Reactor {
         }
         let until = self.tools.clock.now + self.tools.limits.linger_ms;
         conn.phase = Phase::Lingering { until };
+        // Nothing is sent behind the packet that closes it: the last GOAWAY says which requests may be repeated.
+        self.transmit_quic(conn);
         Self::quic_delivered(conn)
     }
 
