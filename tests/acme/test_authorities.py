@@ -21,8 +21,9 @@ import pytest
 
 pytest.importorskip("acme")
 
+import requests
 import trustme
-from acme import errors, messages
+from acme import client, errors, messages
 from citius._core import self_signed_certificate
 from citius.errors import ConfigError
 from citius.serving.acme import agent, issuing
@@ -33,7 +34,7 @@ from citius.settings.config import Config
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtensionOID, NameOID
 
 
 class Liar(BaseHTTPRequestHandler):
@@ -150,7 +151,17 @@ def test_requests_go_over_tls_only(task) -> None:
         Authority(asked, store_of(asked))
 
 
-def chain_for(*names: str, days: tuple[float, float] = (-1, 89)) -> bytes:
+def chain_with(names: bytes) -> bytes:
+    """A certificate with encoded names; x400Address is a kind that the package does not read."""
+    oid = ExtensionOID.SUBJECT_ALTERNATIVE_NAME
+    return chain_for(extension=x509.UnrecognizedExtension(oid, names))
+
+
+def chain_for(
+    *names: str,
+    days: tuple[float, float] = (-1, 89),
+    extension: x509.ExtensionType | None = None,
+) -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a.example")])
@@ -166,6 +177,8 @@ def chain_for(*names: str, days: tuple[float, float] = (-1, 89)) -> bytes:
     if names:
         alternatives = x509.SubjectAlternativeName([x509.DNSName(one) for one in names])
         builder = builder.add_extension(alternatives, critical=False)
+    if extension is not None:
+        builder = builder.add_extension(extension, critical=False)
     from cryptography.hazmat.primitives.serialization import Encoding
 
     return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
@@ -177,6 +190,7 @@ def chain_for(*names: str, days: tuple[float, float] = (-1, 89)) -> bytes:
         (chain_for("b.example"), "for b.example, not for a.example"),
         (chain_for(), "cannot be used"),
         (chain_for("a.example", days=(-90, -1)), "it has expired"),
+        (chain_with(b"\x30\x04\xa3\x02\x30\x00"), "cannot be used: .*x400"),
         (b"garbage", "cannot be used"),
         (b"", "cannot be used"),
     ],
@@ -396,3 +410,35 @@ def test_servers_that_share_a_directory_may_write_at_once(tmp_path: Path) -> Non
     for one in threads:
         one.join()
     assert not failures
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [], 7, {}, {"suggestedWindow": 7}, {"suggestedWindow": {}},
+        {"suggestedWindow": {"start": "2026-01-01T00:00:00Z"}},
+        {"suggestedWindow": {"start": "soon", "end": "later"}},
+        {"suggestedWindow": {"start": 1, "end": 2}},
+    ],
+)  # fmt: skip
+def test_a_time_of_renewal_that_is_malformed_is_none(task, said: object) -> None:
+    """Otherwise no name would be renewed, that of the certificate and those behind it."""
+    asked = task(whole(200, b"{}"))
+    store = store_of(asked)
+    path = Path(store.certificate("a.example"))
+    path.parent.mkdir()
+    path.write_bytes(issued(until_s=9 * 86400))
+
+    class Network:
+        """Gives the response."""
+
+        def get(self, _url: str, **_options: object) -> requests.Response:
+            response = requests.Response()
+            response._content = json.dumps(said).encode()
+            return response
+
+    authority = Authority.__new__(Authority)
+    directory = messages.Directory({"renewalInfo": "https://localhost/renewal"})
+    authority._store = store
+    authority._client = client.ClientV2(directory, Network())  # pyright: ignore[reportArgumentType]
+    assert authority.renew_at("a.example") is None
