@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from quicframes import GROWTH_KIB_MAX, memory_kib
 from rig import application
 from wtpeer import to_http3, wt_client
 
@@ -145,5 +146,31 @@ def test_a_flood_of_streams_leaves_time_for_others(serve_h3) -> None:
                 client.transmit()
                 await asyncio.sleep(0)
             assert (await asyncio.wait_for(other.get("/events"), 5)).status == 200
+
+    asyncio.run(main())
+
+
+def test_messages_that_found_no_stream_are_forgotten_with_their_session(serve_h3) -> None:
+    """A client lets the server open no streams, and begins and ends sessions that are sent a history."""
+    server = serve_h3(app=APP)
+
+    async def main() -> None:
+        async with wt_client(server) as client:
+            assert (await client.get("/kept/1000")).status == 200
+            client._quic._write_connection_limits = lambda *_, **__: None
+
+            async def come_and_go() -> None:
+                session = await client.session("/kept")
+                # It has joined when the next request is answered.
+                assert (await client.get("/events")).status == 200
+                session.close(0)
+                await client.until(lambda: session.id in client.has_ended)
+
+            for _ in range(50):
+                await come_and_go()
+            before = memory_kib(server)
+            for _ in range(1000):
+                await come_and_go()
+            assert memory_kib(server) - before < GROWTH_KIB_MAX
 
     asyncio.run(main())

@@ -1,5 +1,7 @@
 //! What passes between a [`Connection`](crate::Connection), the QUIC connection below it and the application above it.
 
+use alloc::vec::Vec;
+
 use bytes::Bytes;
 use citius_http::{Event, Fields, HeadPool, Limits, Millis, Output};
 
@@ -47,6 +49,8 @@ pub enum Control {
     OpenUni(Token),
     /// Open a bidirectional stream likewise.
     OpenBi(Token),
+    /// Open none of these streams of sessions any more that could not be opened so far; their numbers in order.
+    Forget(Vec<u32>),
     /// Ask the client to send no more on `stream` (`STOP_SENDING`); nothing more is read of it.
     StopSending {
         /// The QUIC stream.

@@ -251,9 +251,17 @@ impl Connection {
     /// A session is over: its streams are reset.
     pub(crate) fn end_session(&mut self, id: u32) {
         self.sessions.open.retain(|session| session.id != id);
-        self.sessions
-            .opening
-            .retain(|opening| opening.session != id);
+        let mut unopened = Vec::new();
+        self.sessions.opening.retain(|opening| {
+            if opening.session == id {
+                unopened.push(opening.token);
+            }
+            opening.session != id
+        });
+        if !unopened.is_empty() {
+            unopened.sort_unstable();
+            self.controls.push_back(Control::Forget(unopened));
+        }
         self.sessions.early.retain(|&(session, _)| session != id);
         let code = Code::SessionGone.number();
         let mut gone = Vec::new();

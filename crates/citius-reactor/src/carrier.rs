@@ -65,8 +65,9 @@ pub(crate) struct Carrier {
     readable: VecDeque<StreamId>,
     /// Streams of which the client reads no more, with its codes; HTTP/3 is told once it has read what came before.
     pub(crate) stopped: Vec<(u64, u64)>,
-    /// Streams that are to be opened when the client allows it.
-    pub(crate) to_open: VecDeque<(Dir, Token)>,
+    /// Streams that are to be opened when the client allows it. Those of one direction do not wait for those of the other.
+    pub(crate) uni_to_open: VecDeque<Token>,
+    pub(crate) bi_to_open: VecDeque<Token>,
     /// Streams of the server's own that are open for as long as the connection is.
     own_streams: usize,
     /// Streams of which QUIC takes no more now.
@@ -145,7 +146,8 @@ impl Carrier {
             is_in_hand: false,
             readable: VecDeque::new(),
             stopped: Vec::new(),
-            to_open: VecDeque::new(),
+            uni_to_open: VecDeque::new(),
+            bi_to_open: VecDeque::new(),
             own_streams: 0,
             blocked: SmallVec::new(),
             unsent: None,
@@ -409,20 +411,31 @@ impl Carrier {
 
     /// Opens the next of the streams that wait for it, if the client allows it by now.
     pub(crate) fn open_next(&mut self) -> Option<(Token, u64)> {
-        let mut opened = None;
-        for (index, &(dir, token)) in self.to_open.iter().enumerate() {
-            // Those of one direction do not wait for those of the other.
-            if let Some(stream) = self.connection.streams().open(dir) {
-                opened = Some((index, token, stream));
-                break;
-            }
-        }
-        let (index, token, stream) = opened?;
-        self.to_open.remove(index);
+        let mut streams = self.connection.streams();
+        let queues = [
+            (Dir::Uni, &mut self.uni_to_open),
+            (Dir::Bi, &mut self.bi_to_open),
+        ];
+        let (token, stream) = queues.into_iter().find_map(|(dir, queue)| {
+            let token = *queue.front()?;
+            let stream = streams.open(dir)?;
+            queue.pop_front();
+            Some((token, stream))
+        })?;
         if !matches!(token, Token::Session(_)) {
             self.own_streams += 1;
         }
         Some((token, stream.into()))
+    }
+
+    /// Opens none of these streams of sessions any more, whose numbers are in order.
+    pub(crate) fn forget(&mut self, numbers: &[u32]) {
+        for queue in [&mut self.uni_to_open, &mut self.bi_to_open] {
+            queue.retain(|token| match token {
+                Token::Session(number) => numbers.binary_search(number).is_err(),
+                Token::Control | Token::Decoder => true,
+            });
+        }
     }
 
     /// Asks the client to send no more on a stream.

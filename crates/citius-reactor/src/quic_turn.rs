@@ -11,7 +11,7 @@ use citius_h3::{Control, Incoming};
 use citius_http::{Closing, Millis};
 use citius_observe::{Counter, Ending};
 use citius_quic::{
-    Accepted, Begun, ConnectionError, ConnectionEvent, Dir, Earned, EndpointEvent, Handle, Origin,
+    Accepted, Begun, ConnectionError, ConnectionEvent, Earned, EndpointEvent, Handle, Origin,
     Place, VarInt,
 };
 
@@ -876,8 +876,9 @@ fn control(conn: &mut Conn) {
     };
     while let Some(control) = wire.next_control() {
         match control {
-            Control::OpenUni(token) => carrier.to_open.push_back((Dir::Uni, token)),
-            Control::OpenBi(token) => carrier.to_open.push_back((Dir::Bi, token)),
+            Control::OpenUni(token) => carrier.uni_to_open.push_back(token),
+            Control::OpenBi(token) => carrier.bi_to_open.push_back(token),
+            Control::Forget(numbers) => carrier.forget(&numbers),
             Control::StopSending { stream, code } => carrier.stop(stream, code),
             Control::Reset { stream, code } => carrier.reset(stream, code),
             Control::Datagram(bytes) => {

@@ -369,7 +369,7 @@ impl Play {
                 let got = got.entry(stream).or_default();
                 got.reset.get_or_insert(code);
             }
-            Control::Datagram(_) => {}
+            Control::Datagram(_) | Control::Forget(_) => {}
             Control::Close { code, .. } => self.outcome.closed = Some(code),
         }
     }

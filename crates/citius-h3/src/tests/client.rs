@@ -40,6 +40,8 @@ pub(super) struct Client {
     pub(super) told: Vec<String>,
     pub(super) sent: BTreeMap<u64, Sent>,
     pub(super) datagrams: VecDeque<Vec<u8>>,
+    /// Numbers of streams that are not to be opened any more.
+    pub(super) forgotten: Vec<u32>,
     pub(super) closed: Option<u64>,
     /// Bytes that QUIC takes; `None`: any number.
     pub(super) window: Option<usize>,
@@ -71,6 +73,7 @@ impl Client {
             told: Vec::new(),
             sent: BTreeMap::new(),
             datagrams: VecDeque::new(),
+            forgotten: Vec::new(),
             closed: None,
             window: None,
             order: Vec::new(),
@@ -208,6 +211,7 @@ impl Client {
                 Control::Reset { stream, code } => {
                     self.sent.entry(stream).or_default().reset = Some(code);
                 }
+                Control::Forget(numbers) => self.forgotten.extend(numbers),
                 Control::Datagram(bytes) => self.datagrams.push_back(bytes.to_vec()),
                 Control::Close { code, .. } => self.closed = Some(code),
             }

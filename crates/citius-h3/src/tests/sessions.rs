@@ -282,6 +282,21 @@ fn messages_have_streams_of_their_own_and_room_is_told() {
 }
 
 #[test]
+fn streams_that_could_not_be_opened_end_with_their_session() {
+    let mut client = granted();
+    let limits = Limits::default();
+    let message = bytes::Bytes::from_static(b"x");
+    client.call(|connection, _| {
+        assert!(connection.send_session_message(0, message.clone(), &limits));
+        assert!(connection.replay_session_message(0, message.clone(), &limits));
+        connection.open_session_stream(0, 7, true, &limits);
+    });
+    // The client allows none of them before it leaves.
+    client.bytes(0, b"", true);
+    assert_eq!(client.forgotten, [0, 1, 2]);
+}
+
+#[test]
 fn the_client_closes_a_session() {
     let mut capsule = Vec::new();
     crate::capsule::put_close(&mut capsule, 7, b"bye");
