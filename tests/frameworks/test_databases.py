@@ -1,11 +1,13 @@
-"""The example of each page of ``docs/guides/databases/``, served, with a real PostgreSQL."""
+"""The example of each section of ``docs/guides/drivers-and-orms.md``, served, with a real PostgreSQL."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -16,12 +18,29 @@ from citius.testing.postgres import database, find_binaries
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs/guides/databases").glob("*.md"))
+PAGE = ROOT / "docs/guides/drivers-and-orms.md"
 
 
-def example(page: Path) -> str:
-    tokens = MarkdownIt("commonmark").parse(page.read_text())
-    return next(token.content for token in tokens if token.type == "fence" and token.info == "py")
+def examples() -> dict[str, str]:
+    """Return the code of each section by its heading."""
+    found: dict[str, str] = {}
+    heading = ""
+    tokens = MarkdownIt("commonmark").parse(PAGE.read_text())
+    for before, token in pairwise(tokens):
+        if before.type == "heading_open":
+            heading = token.content
+        elif token.type == "fence" and token.info == "py":
+            assert heading not in found, "one example a section"
+            found[heading] = token.content
+    return found
+
+
+EXAMPLES = examples()
+
+
+def test_each_section_has_an_example() -> None:
+    headings = re.findall(r"^## (.*)", PAGE.read_text(), re.MULTILINE)
+    assert list(EXAMPLES) == headings
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +60,8 @@ def execute(url: str, sql: str) -> None:
     asyncio.run(main())
 
 
-CASES = [(page, {}) for page in PAGES]
-CASES += [
-    (page, {"DRIVER": driver})
-    for page in PAGES
-    if page.stem == "sqlalchemy"
-    for driver in ("psycopg", "citius")
-]
+CASES: list[tuple[str, dict[str, str]]] = [(section, {}) for section in EXAMPLES]
+CASES += [("SQLAlchemy 2", {"DRIVER": driver}) for driver in ("psycopg", "citius")]
 
 
 def install_entry_points(folder: Path) -> None:
@@ -63,10 +77,10 @@ def install_entry_points(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "env"), CASES, ids=[" ".join([page.stem, *env.values()]) for page, env in CASES]
+    ("section", "env"), CASES, ids=[" ".join([section, *env.values()]) for section, env in CASES]
 )
-def test_the_example(page: Path, env: dict[str, str], url: str, tmp_path: Path) -> None:
-    (tmp_path / "shop.py").write_text(example(page))
+def test_the_example(section: str, env: dict[str, str], url: str, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(EXAMPLES[section])
     install_entry_points(tmp_path)
     execute(url, "TRUNCATE item RESTART IDENTITY")
     serving = servers.citius("shop:app", tmp_path, DATABASE_URL=url, **env)
