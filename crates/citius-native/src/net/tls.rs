@@ -69,7 +69,7 @@ fn settings((authorities, is_unverified): &Key) -> ClientSettings {
         verification: if *is_unverified {
             Verification::Off
         } else {
-            Verification::Full
+            Verification::Web
         },
         authorities,
         identity: None,
