@@ -56,15 +56,19 @@ pub(crate) fn wait(signal: &Channel, until: Until, what: &str) -> Result<()> {
     }
 }
 
-/// Does `work` on another thread and waits for what it returns. If the wait ends before, the work goes on.
+/// Does `work` on another thread and waits for what it returns. If the wait ends before, work that has begun goes on; other
+/// work is not begun.
 pub(crate) fn run<T: Send + 'static>(
     what: &str,
     until: Until,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     let place = Arc::new((Mutex::new(None), signal()));
-    let theirs = Arc::clone(&place);
+    let theirs = Arc::downgrade(&place);
     add(Box::new(move || {
+        let Some(theirs) = theirs.upgrade() else {
+            return;
+        };
         // Without a result the caller is told that it has failed.
         let result = catch_unwind(AssertUnwindSafe(work));
         let _earlier = std::mem::replace(&mut *lock(&theirs.0), result.ok());
