@@ -8,6 +8,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,12 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, str]
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def finish(self) -> None:
+            super().finish()
+            # The end is announced; a client that is gone is not told.
+            with suppress(OSError):
+                self.connection.unwrap()
 
         def log_message(self, format: str, *arguments: object) -> None:
             pass

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from queue import Queue
 from urllib.parse import quote
 
 import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from goroutines_rig import failure, post
 from rig import Server, free_port
 
@@ -273,6 +282,66 @@ def test_a_connection_serves_again_and_a_gone_one_is_replaced(
     assert server.connections == 2
 
 
+EARLY = b"HTTP/1.1 413 Too Large\r\ncontent-type: text/x\r\ncontent-length: 4\r\n\r\nbody"
+LARGE = b"x" * (16 << 20)
+
+
+@pytest.mark.parametrize("where", ["", "/pool"])
+def test_a_response_that_comes_early_ends_the_sending(
+    outgoing: Server, peer: Callable[..., Peer], where: str
+) -> None:
+    goes_on = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        head_of(connection)
+        connection.sendall(EARLY)
+        # It reads no more, and keeps the connection open.
+        goes_on.wait(30)
+
+    server = peer(serve)
+    url = f"http://127.0.0.1:{server.port}/"
+    for _ in range(2):
+        text = post(outgoing, where + "/fetch", LARGE, url=url, method="POST", timeout_ms=60_000)
+        assert text == "413 text/x body"
+    # No request follows on a connection with half a request.
+    assert server.connections == 2
+    goes_on.set()
+
+
+def test_a_server_may_send_while_it_reads(outgoing: Server, peer: Callable[..., Peer]) -> None:
+    def serve(connection: socket.socket) -> None:
+        data = head_of(connection).partition(b"\r\n\r\n")[2]
+        connection.sendall(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/x\r\ncontent-length: %d\r\n\r\n" % len(LARGE)
+        )
+        left = len(LARGE)
+        while left:
+            connection.sendall(data)
+            left -= len(data)
+            data = connection.recv(65536) if left else b""
+
+    url = f"http://127.0.0.1:{peer(serve).port}/"
+    text = post(
+        outgoing, "/fetch", LARGE, url=url, method="POST", most=len(LARGE), timeout_ms=60_000
+    )
+    assert text == "200 text/x " + LARGE.decode()
+
+
+def test_a_server_that_answers_and_is_gone_has_answered(
+    outgoing: Server, peer: Callable[..., Peer]
+) -> None:
+    def serve(connection: socket.socket) -> None:
+        head_of(connection)
+        connection.sendall(EARLY)
+        connection.shutdown(socket.SHUT_WR)
+        # What is unread at the close resets the connection.
+        connection.recv(1 << 16)
+
+    url = f"http://127.0.0.1:{peer(serve).port}/"
+    text = post(outgoing, "/fetch", LARGE, url=url, method="POST", timeout_ms=60_000)
+    assert text == "413 text/x body"
+
+
 def test_many_calls_wait_on_one_reactor(outgoing: Server, peer: Callable[..., Peer]) -> None:
     together = threading.Barrier(8)
 
@@ -340,3 +409,117 @@ def test_a_server_without_tls_is_a_tls_error(
     url = f"https://localhost:{peer(lambda c: c.sendall(b'hello')).port}/"
     code, reason, _ = failure(post(outgoing, "/fetch", url=url, authorities=secure[1]))
     assert (code, reason) == (502, TLS)
+
+
+@contextmanager
+def tls_peer(folder: Path, serve: Callable[[ssl.SSLSocket], None]) -> Iterator[tuple[int, str]]:
+    """A server over TLS for the name localhost: its port, and the file of its authority."""
+    authority = trustme.CA()
+    authorities = str(folder / "ca.pem")
+    authority.cert_pem.write_to_path(authorities)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+
+    def secured(connection: socket.socket) -> None:
+        with context.wrap_socket(
+            connection, server_side=True, suppress_ragged_eofs=False
+        ) as session:
+            serve(session)
+
+    server = Peer(secured)
+    yield server.port, authorities
+    server.listener.close()
+
+
+def test_the_end_of_tls_is_the_end_of_the_content(outgoing: Server, tmp_path: Path) -> None:
+    over = threading.Event()
+
+    def serve(session: ssl.SSLSocket) -> None:
+        session.recv(65536)
+        session.sendall(RESPONSES["end"])
+        # The end is announced, and TCP stays open.
+        with suppress(OSError):
+            session.unwrap()
+        over.wait(30)
+
+    with tls_peer(tmp_path, serve) as (port, authorities):
+        url = f"https://localhost:{port}/"
+        text = post(outgoing, "/fetch", url=url, authorities=authorities, timeout_ms=60_000)
+        assert text == "200 text/x body"
+        over.set()
+
+
+def test_content_that_tls_does_not_end_is_cut(outgoing: Server, tmp_path: Path) -> None:
+    def serve(session: ssl.SSLSocket) -> None:
+        session.recv(65536)
+        session.sendall(RESPONSES["end"])
+        socket.socket(fileno=session.detach()).close()
+
+    with tls_peer(tmp_path, serve) as (port, authorities):
+        url = f"https://localhost:{port}/"
+        code, reason, why = failure(post(outgoing, "/fetch", url=url, authorities=authorities))
+        assert (code, reason) == (502, ENDED), why
+        code, reason, why = failure(
+            post(outgoing, "/tcp", b"hi", port=port, host="localhost", authorities=authorities)
+        )
+        assert (code, reason) == (502, ENDED), why
+
+
+def test_a_close_tells_tls_that_all_was_sent(outgoing: Server, tmp_path: Path) -> None:
+    ends: Queue[object] = Queue()
+
+    def serve(session: ssl.SSLSocket) -> None:
+        try:
+            data = session.recv(65536)
+            session.sendall(RESPONSES["end"].replace(b"1.0", b"1.1"))
+            session.unwrap()
+            ends.put(data.partition(b" ")[0])
+        except OSError as error:
+            ends.put(error)
+
+    with tls_peer(tmp_path, serve) as (port, authorities):
+        url = f"https://localhost:{port}/"
+        post(outgoing, "/fetch", url=url, authorities=authorities)
+        assert ends.get(timeout=30) == b"GET"
+
+
+def test_a_common_name_is_no_name_of_a_server(
+    outgoing: Server, peer: Callable[..., Peer], tmp_path: Path
+) -> None:
+    certificate, key = named_by_common_name("localhost", tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    def serve(connection: socket.socket) -> None:
+        with context.wrap_socket(connection, server_side=True) as session:
+            session.recv(65536)
+            session.sendall(RESPONSES["length"])
+
+    url = f"https://localhost:{peer(serve).port}/"
+    text = post(outgoing, "/fetch", url=url, authorities=certificate)
+    code, reason, why = failure(text)
+    assert (code, reason) == (502, TLS)
+    assert "another name" in why
+
+
+def named_by_common_name(common_name: str, folder: Path) -> tuple[str, str]:
+    """A certificate that is signed by itself and has no alternative name, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "own.pem", folder / "own-key.pem"
+    paths[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return str(paths[0]), str(paths[1])

@@ -262,6 +262,23 @@ pub fn receive_value(channel: &RawChannel, until: Until) -> Result<Value, c_int>
     }
 }
 
+/// Receives from whichever of two channels has a value, which is dropped.
+///
+/// # Errors
+/// The code that says why there is none.
+pub(crate) fn receive_either(
+    one: &RawChannel,
+    other: &RawChannel,
+    until: Until,
+) -> Result<(), c_int> {
+    let mut cases = [Case::Receive(Some(one)), Case::Receive(Some(other))];
+    match wait::perform(&mut Select(&mut cases), until) {
+        Ok(outcome) if matches!(outcome.event, Event::Received(_)) => Ok(()),
+        Ok(_) => Err(CLOSED),
+        Err(reason) => Err(interrupted(reason)),
+    }
+}
+
 /// The element of a channel of values of `size` bytes.
 #[inline]
 fn fixed(channel: &TypedChannel, size: usize) -> Result<Option<DropFunction>, Mistake> {

@@ -1,11 +1,13 @@
 //! How native code waits: a goroutine parks, a thread that is no server's blocks, and every other place is a mistake.
 
+use std::ffi::c_int;
 use std::sync::Arc;
 
 use citius_chan::{Begun, Completion, Record};
 use citius_goroutine::{Current, Nanos, clear_timer, set_timer};
 
 use super::clock::now;
+use super::codes;
 use super::context::Ended;
 use super::current_call::CurrentCall;
 use super::green::{self, Green};
@@ -391,6 +393,26 @@ impl Wait for Never {
     }
 
     fn forget(&self, _ticket: &Arc<Ticket>, _resident: Option<&Resident>) {}
+}
+
+/// Lets others run amid work that finds something to do again and again, and ends it where a wait would end.
+///
+/// # Errors
+/// The code that says why.
+pub(crate) fn give_way(until: Until) -> Result<(), c_int> {
+    let is_goroutine = green::with_current(|_| ()).is_some();
+    if is_goroutine && green::yield_now().is_err() {
+        // Nothing may run in between, so the work goes on.
+        return Ok(());
+    }
+    let ended = green::with_current(|green| green.context_guard().as_ref()?.ended()).flatten();
+    if let Some(ended) = ended {
+        return Err(codes::interrupted(Interrupted::Ended(ended)));
+    }
+    match until {
+        Until::At(at) if now() >= at => Err(codes::TIMEOUT),
+        _ => Ok(()),
+    }
 }
 
 /// Waits until `at`.

@@ -787,7 +787,8 @@ static inline int citius_connect(const char *host, unsigned short port, const ci
 }
 
 /* Reads what there is, at most `size` bytes, and waits for the first. `got` is how many; 0: the server sends no more. One
- * goroutine may read while another one writes. */
+ * goroutine may read while another one writes. Over TLS an end that the server has not announced is CITIUS_UNREACHABLE
+ * (CITIUS_NET_ENDED). */
 static inline int citius_conn_read(citius_conn *conn, void *buffer, size_t size, size_t *got,
                                    int64_t timeout_ns) {
     return CITIUS_CALL(CITIUS_MISUSE, conn_read, conn, buffer, size, got, timeout_ns);

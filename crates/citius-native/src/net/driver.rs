@@ -12,6 +12,7 @@ use citius_reactor::{OutgoingPoller, OutgoingReady, OutgoingSocket};
 use super::blocking::{raise, signal, wait};
 use super::error::{NetError, Reason, Result};
 use super::pool::Idle;
+use crate::chan::receive_either;
 use crate::local;
 use crate::lock::lock;
 use crate::outgoing::WatchedSockets;
@@ -38,6 +39,11 @@ impl Signals {
 
     pub(crate) fn wait_writable(&self, until: Until, what: &str) -> Result<()> {
         wait(&self.writable, until, what)
+    }
+
+    pub(crate) fn wait_either(&self, until: Until, what: &str) -> Result<()> {
+        let received = receive_either(&self.readable, &self.writable, until);
+        received.map_err(|code| NetError::waiting(code, what))
     }
 
     fn close(&self) {

@@ -1,5 +1,6 @@
 //! An HTTP/1.1 request to another server, and its response in full.
 
+use std::slice::Chunks;
 use std::sync::Arc;
 
 use citius_goroutine::on_thread_stack;
@@ -8,7 +9,7 @@ use citius_h1::client::{Asked, Content, Misuse};
 use super::driver::Driver;
 use super::error::{NetError, Result};
 use super::response::{Reader, Response};
-use super::stream::Stream;
+use super::stream::{SHARE_BYTES, Stream};
 use super::url::Url;
 use crate::codes::UNREACHABLE;
 use crate::wait::Until;
@@ -66,6 +67,8 @@ fn finish(driver: &Driver, request: &Request<'_>, stream: Arc<Stream>, reader: R
     reader.into_response()
 }
 
+/// Sends the request and reads the response at the same time: a server may answer before it has read all, or send while it
+/// reads.
 fn exchange(
     stream: &Stream,
     request: &Request<'_>,
@@ -73,34 +76,84 @@ fn exchange(
     reader: &mut Reader,
     until: Until,
 ) -> Result<()> {
-    let sent = if request.body.len() <= JOINED_BYTES {
-        stream.write(&[head, request.body].concat(), until)
+    let joined;
+    let mut sending = if request.body.len() <= JOINED_BYTES {
+        joined = [head, request.body].concat();
+        Sending::new(&joined, &[])
     } else {
-        let head_sent = stream.write(head, until);
-        head_sent.and_then(|()| stream.write(request.body, until))
-    };
-    // A server may answer before it has read the whole body, and close: the response tells why.
-    let mut failure = match sent {
-        Err(error) if error.code != UNREACHABLE => return Err(error),
-        sent => sent.err(),
+        Sending::new(head, request.body)
     };
     let mut received = Vec::with_capacity(READ_BYTES);
     while !reader.is_complete() {
+        let is_full = sending.push(stream);
         received.clear();
-        match stream.append(&mut received, until) {
-            Ok(0) => {
-                return reader
-                    .end()
-                    .map_err(|error| failure.take().unwrap_or(error));
+        let read = if sending.piece.is_some() {
+            stream.append_now(&mut received, until)
+        } else {
+            stream.append(&mut received, until).map(Some)
+        };
+        match read {
+            Ok(None) if is_full => stream.wait(until)?,
+            Ok(None) => {}
+            Ok(Some(0)) => {
+                reader.end().map_err(|error| sending.reason(error))?;
+                break;
             }
-            Ok(_) => on_thread_stack(|| reader.receive(&received))?,
-            Err(error) => return Err(failure.take().unwrap_or(error)),
+            Ok(Some(_)) => on_thread_stack(|| reader.receive(&received))?,
+            Err(error) => return Err(sending.reason(error)),
         }
     }
-    if failure.is_some() {
+    if !sending.is_done() {
+        // The server would take what was not sent for the next request.
         reader.spoil();
     }
     Ok(())
+}
+
+/// A request on its way.
+struct Sending<'a> {
+    /// What is sent now; `None`: all has left, or it has failed.
+    piece: Option<&'a [u8]>,
+    rest: Chunks<'a, u8>,
+    failure: Option<NetError>,
+}
+
+impl<'a> Sending<'a> {
+    fn new(first: &'a [u8], rest: &'a [u8]) -> Self {
+        Self {
+            piece: Some(first),
+            rest: rest.chunks(SHARE_BYTES),
+            failure: None,
+        }
+    }
+
+    /// Sends what there is room for; `true`: there is no more room.
+    fn push(&mut self, stream: &Stream) -> bool {
+        let Some(piece) = &mut self.piece else {
+            return false;
+        };
+        stream.set_midway(true);
+        let unsent = piece.len();
+        let pushed = stream.push(piece);
+        stream.note_moved(unsent - piece.len());
+        match pushed {
+            Ok(true) => self.piece = self.rest.next(),
+            Ok(false) => return true,
+            // The server may have answered before it has closed: the response tells why.
+            Err(error) => (self.piece, self.failure) = (None, Some(error)),
+        }
+        stream.set_midway(!self.is_done());
+        false
+    }
+
+    fn is_done(&self) -> bool {
+        self.piece.is_none() && self.failure.is_none()
+    }
+
+    /// Why the exchange has failed: what has kept the request from being sent comes before what that has led to.
+    fn reason(&mut self, error: NetError) -> NetError {
+        self.failure.take().unwrap_or(error)
+    }
 }
 
 fn head_of(request: &Request<'_>) -> Result<(Vec<u8>, Asked)> {

@@ -4,7 +4,7 @@
 
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use citius_goroutine::on_thread_stack;
@@ -17,7 +17,7 @@ use super::error::{NetError, Reason, Result};
 use super::tls::{self, TlsRules};
 use crate::lock::lock;
 use crate::thread;
-use crate::wait::Until;
+use crate::wait::{self, Until};
 
 /// Where to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +36,10 @@ pub struct Stream {
     tls: Option<Mutex<Tls>>,
     is_reading: AtomicBool,
     is_writing: AtomicBool,
+    /// A handshake or a message has not left in full.
+    is_midway: AtomicBool,
+    /// Bytes that were moved since others were let run.
+    moved: AtomicUsize,
     /// The process it was made in.
     generation: u32,
 }
@@ -53,6 +57,8 @@ struct Tls {
 const READ_BYTES: usize = 16 * 1024;
 /// Plaintext that is sealed at once, so that a long message is not in memory twice.
 const SEAL_BYTES: usize = 64 * 1024;
+/// Bytes that are moved before others run: half a millisecond of copying.
+pub(crate) const SHARE_BYTES: usize = 1024 * 1024;
 /// Stack that reading and writing need, besides that of a wait.
 const STACK_BYTES: usize = 8 * 1024;
 
@@ -86,6 +92,8 @@ impl Stream {
             tls: None,
             is_reading: AtomicBool::new(false),
             is_writing: AtomicBool::new(false),
+            is_midway: AtomicBool::new(true),
+            moved: AtomicUsize::new(0),
             generation: thread::generation(),
         };
         stream.signals.wait_writable(until, &what())?;
@@ -104,6 +112,7 @@ impl Stream {
             }));
             stream.shake_hands(&what(), until)?;
         }
+        stream.set_midway(false);
         Ok(stream)
     }
 
@@ -111,22 +120,35 @@ impl Stream {
         let Some(tls) = &self.tls else { return Ok(()) };
         loop {
             lock(tls).seal(&[]);
-            self.flush_sealed(tls, until)?;
+            self.flush(&[], until)?;
             if !lock(tls).session.is_handshaking() {
                 return Ok(());
             }
-            if self.receive_sealed(tls, until)? == 0 {
-                return Err(NetError::new(
-                    Reason::Tls,
-                    format!("{what}: the server has ended the connection in the TLS handshake"),
-                ));
+            match self.receive_sealed(tls)? {
+                Some(0) => {
+                    return Err(NetError::new(
+                        Reason::Tls,
+                        format!("{what}: the server has ended the connection in the TLS handshake"),
+                    ));
+                }
+                Some(_) => {}
+                None => self.signals.wait_readable(until, "reading")?,
             }
         }
     }
 
     /// Reads what there is to the end of `bytes`, as far as it has room, waiting for the first byte. 0: the server sends no more.
     pub(crate) fn append(&self, bytes: &mut Vec<u8>, until: Until) -> Result<usize> {
-        append(bytes, |room| self.read(room, until))
+        let read = append(bytes, |room| self.read(room, until).map(Some))?;
+        Ok(read.unwrap_or(0))
+    }
+
+    /// [`append`](Self::append) without waiting for a byte; `None`: there is nothing to read yet.
+    pub(crate) fn append_now(&self, bytes: &mut Vec<u8>, until: Until) -> Result<Option<usize>> {
+        self.give_way(until)?;
+        let read = append(bytes, |room| self.read_now(room))?;
+        self.note_moved(read.unwrap_or(0));
+        Ok(read)
     }
 
     /// Reads to memory that need not hold values; the result says how many bytes of it do then, from the first on.
@@ -136,16 +158,37 @@ impl Stream {
         if buffer.is_empty() {
             return Ok(0);
         }
-        let Some(tls) = &self.tls else {
-            return self.receive(buffer, until);
-        };
+        self.give_way(until)?;
         loop {
-            let read = lock(tls).take_plaintext(buffer);
-            if read > 0 {
+            if let Some(read) = self.read_now(buffer)? {
+                self.note_moved(read);
                 return Ok(read);
             }
-            if self.receive_sealed(tls, until)? == 0 {
-                return Ok(0);
+            self.signals.wait_readable(until, "reading")?;
+        }
+    }
+
+    fn read_now(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<Option<usize>> {
+        let Some(tls) = &self.tls else {
+            return self.receive(buffer);
+        };
+        loop {
+            {
+                let mut tls = lock(tls);
+                let read = tls.take_plaintext(buffer);
+                if read > 0 || tls.session.is_ended() {
+                    return Ok(Some(read));
+                }
+            }
+            match self.receive_sealed(tls)? {
+                Some(0) => {
+                    return Err(NetError::new(
+                        Reason::Ended,
+                        "the connection was cut: TLS has not announced its end",
+                    ));
+                }
+                Some(_) => {}
+                None => return Ok(None),
             }
         }
     }
@@ -154,27 +197,74 @@ impl Stream {
     pub(crate) fn write(&self, bytes: &[u8], until: Until) -> Result<()> {
         citius_goroutine::require_stack(STACK_BYTES);
         let _writing = self.alone(&self.is_writing, "write to")?;
-        let Some(tls) = &self.tls else {
-            let mut sent = 0;
-            while sent < bytes.len() {
-                sent += self.send(&bytes[sent..], until)?;
-            }
-            return Ok(());
-        };
-        for piece in bytes.chunks(SEAL_BYTES) {
-            lock(tls).seal(piece);
-            self.flush_sealed(tls, until)?;
+        self.set_midway(true);
+        for piece in bytes.chunks(SHARE_BYTES) {
+            self.give_way(until)?;
+            self.flush(piece, until)?;
+            self.note_moved(piece.len());
+        }
+        self.set_midway(false);
+        Ok(())
+    }
+
+    fn flush(&self, mut bytes: &[u8], until: Until) -> Result<()> {
+        while !self.push(&mut bytes)? {
+            self.signals.wait_writable(until, "writing")?;
         }
         Ok(())
     }
 
+    /// Writes as much as there is room for, and takes it off the front of `bytes`. `true`: all of it has left.
+    pub(crate) fn push(&self, bytes: &mut &[u8]) -> Result<bool> {
+        let Some(tls) = &self.tls else {
+            return self.send(bytes);
+        };
+        let mut tls = lock(tls);
+        loop {
+            let unsent = &mut tls.unsent;
+            let mut left = unsent.as_slice();
+            let outcome = self.send(&mut left);
+            let sent = unsent.len() - left.len();
+            unsent.drain(..sent);
+            if !outcome? || bytes.is_empty() {
+                return Ok(tls.unsent.is_empty());
+            }
+            let (piece, rest) = bytes.split_at(bytes.len().min(SEAL_BYTES));
+            tls.seal(piece);
+            *bytes = rest;
+        }
+    }
+
+    /// Says whether what is written now is a part of a message. Where one is cut, TLS announces no end.
+    pub(crate) fn set_midway(&self, is_midway: bool) {
+        self.is_midway.store(is_midway, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_moved(&self, bytes: usize) {
+        self.moved.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A peer that is fast enough makes no one wait: after a share of its bytes others run, and the deadline counts.
+    pub(crate) fn give_way(&self, until: Until) -> Result<()> {
+        if self.moved.load(Ordering::Relaxed) < SHARE_BYTES {
+            return Ok(());
+        }
+        self.moved.store(0, Ordering::Relaxed);
+        wait::give_way(until).map_err(|code| NetError::waiting(code, "reading and writing"))
+    }
+
+    /// Waits until something can be read or written, perhaps without a reason.
+    pub(crate) fn wait(&self, until: Until) -> Result<()> {
+        self.signals.wait_either(until, "reading and writing")
+    }
+
     /// Whether it can take another request: the server has neither ended it nor sent anything.
     pub(crate) fn is_quiet(&self) -> bool {
-        let has_plaintext = self
-            .tls
-            .as_ref()
-            .is_some_and(|tls| lock(tls).has_plaintext());
-        self.generation == thread::generation() && !has_plaintext && self.socket.is_quiet()
+        let is_quiet_within = self.tls.as_ref().is_none_or(|tls| {
+            let tls = lock(tls);
+            !tls.has_plaintext() && !tls.session.is_ended()
+        });
+        self.generation == thread::generation() && is_quiet_within && self.socket.is_quiet()
     }
 
     fn alone<'a>(&self, flag: &'a AtomicBool, what: &str) -> Result<Alone<'a>> {
@@ -191,61 +281,40 @@ impl Stream {
         Ok(Alone(flag))
     }
 
-    fn receive(&self, buffer: &mut [MaybeUninit<u8>], until: Until) -> Result<usize> {
-        loop {
-            match self.socket.read(buffer) {
-                Ok(read) => return Ok(read),
-                Err(Errno::AGAIN) => self.signals.wait_readable(until, "reading")?,
-                Err(error) => return Err(NetError::system(error, "reading")),
-            }
+    fn receive(&self, buffer: &mut [MaybeUninit<u8>]) -> Result<Option<usize>> {
+        match self.socket.read(buffer) {
+            Ok(read) => Ok(Some(read)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(NetError::system(error, "reading")),
         }
     }
 
-    fn send(&self, bytes: &[u8], until: Until) -> Result<usize> {
-        loop {
+    /// Sends as much as there is room for; `true`: all of it.
+    fn send(&self, bytes: &mut &[u8]) -> Result<bool> {
+        while !bytes.is_empty() {
             match self.socket.write(bytes) {
-                Ok(sent) => return Ok(sent),
-                Err(Errno::AGAIN) => self.signals.wait_writable(until, "writing")?,
+                Ok(sent) => *bytes = &bytes[sent..],
+                Err(Errno::AGAIN) => return Ok(false),
                 Err(error) => return Err(NetError::system(error, "writing")),
             }
         }
+        Ok(true)
     }
 
     /// Receives ciphertext. 0: nothing more comes.
-    fn receive_sealed(&self, tls: &Mutex<Tls>, until: Until) -> Result<usize> {
+    fn receive_sealed(&self, tls: &Mutex<Tls>) -> Result<Option<usize>> {
         let mut ciphertext = Vec::with_capacity(READ_BYTES);
-        let read = append(&mut ciphertext, |room| self.receive(room, until))?;
-        let opened = lock(tls).open(&ciphertext);
+        let read = append(&mut ciphertext, |room| self.receive(room))?;
+        let mut tls = lock(tls);
+        let opened = tls.open(&ciphertext);
         // An alert or a key update, sent as far as there is room; the next write sends the rest.
-        self.try_send_sealed(tls);
+        self.try_send_sealed(&mut tls);
         opened.map(|()| read)
     }
 
-    fn try_send_sealed(&self, tls: &Mutex<Tls>) {
-        let mut tls = lock(tls);
+    fn try_send_sealed(&self, tls: &mut Tls) {
         if let Ok(sent) = self.socket.write(&tls.unsent) {
             tls.unsent.drain(..sent);
-        }
-    }
-
-    fn flush_sealed(&self, tls: &Mutex<Tls>, until: Until) -> Result<()> {
-        loop {
-            let outcome = {
-                let mut tls = lock(tls);
-                if tls.unsent.is_empty() {
-                    return Ok(());
-                }
-                let outcome = self.socket.write(&tls.unsent);
-                if let Ok(sent) = outcome {
-                    tls.unsent.drain(..sent);
-                }
-                outcome
-            };
-            match outcome {
-                Ok(_) => {}
-                Err(Errno::AGAIN) => self.signals.wait_writable(until, "writing")?,
-                Err(error) => return Err(NetError::system(error, "writing")),
-            }
         }
     }
 }
@@ -255,6 +324,13 @@ impl Drop for Stream {
         if self.generation != thread::generation() {
             // The set is the parent's, and so is what is to be told to the server.
             return;
+        }
+        if let Some(tls) = &self.tls
+            && !self.is_midway.load(Ordering::Relaxed)
+        {
+            let mut tls = lock(tls);
+            tls.end();
+            self.try_send_sealed(&mut tls);
         }
         self.driver.remove(&self.socket, self.number);
     }
@@ -304,6 +380,17 @@ impl Tls {
         opened.map_err(|reason| NetError::new(Reason::Tls, reason))
     }
 
+    /// Says that nothing more will come.
+    fn end(&mut self) {
+        let Self {
+            session, unsent, ..
+        } = self;
+        on_thread_stack(|| {
+            session.end();
+            session.transmit(unsent);
+        });
+    }
+
     fn seal(&mut self, plaintext: &[u8]) {
         let Self {
             session, unsent, ..
@@ -318,11 +405,11 @@ impl Tls {
 /// Has `read` write to the room behind the end of `bytes`, which grows by what it has written.
 fn append(
     bytes: &mut Vec<u8>,
-    read: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<usize>,
-) -> Result<usize> {
+    read: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<Option<usize>>,
+) -> Result<Option<usize>> {
     let read = read(bytes.spare_capacity_mut())?;
     // SAFETY: it is a function of this file that says how many bytes it has written there.
-    unsafe { bytes.set_len(bytes.len() + read) };
+    unsafe { bytes.set_len(bytes.len() + read.unwrap_or(0)) };
     Ok(read)
 }
 
