@@ -550,8 +550,8 @@ impl State {
     /// A goroutine has parked, or lets others run first: then it is in the run queue.
     #[inline]
     fn suspended(&self, index: u32, coroutine: Coroutine) {
-        let mut table = self.table.borrow_mut();
-        let table = &mut *table;
+        let mut borrowed = self.table.borrow_mut();
+        let table = &mut *borrowed;
         let slot = &mut table.slots[index as usize];
         slot.word = coroutine.word();
         slot.coroutine = Some(coroutine);
@@ -560,6 +560,8 @@ impl State {
             Phase::Notified => {
                 slot.state = Phase::Ready;
                 table.ready.push_back(index);
+                drop(borrowed);
+                self.expect_run();
             }
             Phase::Parked | Phase::Ready | Phase::Ended => {}
         }
@@ -613,6 +615,8 @@ impl State {
         let mut table = self.table.borrow_mut();
         table.slots[index as usize].state = Phase::Ready;
         table.ready.push_back(index);
+        drop(table);
+        self.expect_run();
     }
 
     fn empty_inbox(&self) {

@@ -235,6 +235,35 @@ fn a_run_is_requested_for_a_timer_that_nothing_knows_of() {
 }
 
 #[test]
+fn one_that_is_started_now_and_stays_ready_requests_a_run() {
+    let yields: fn() = yield_now;
+    let is_woken: fn() = || {
+        current().expect("in a goroutine").unpark();
+        park();
+    };
+    for lets_others_run in [yields, is_woken] {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&requests);
+        let local = Local::new(
+            Stacks::new(64 * 1024, 100),
+            Box::new(Failures::default()),
+            Box::new(move || {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }),
+        );
+        let code = move || {
+            lets_others_run();
+            set_timer(500_000);
+            park();
+        };
+        local.start_now(0, code).expect("a stack");
+        assert_eq!(requests.load(Ordering::SeqCst), 1);
+        run(&local);
+        assert_eq!(local.next_timer_at(), Some(500_000));
+    }
+}
+
+#[test]
 fn failures_are_told_and_end_their_goroutine_only() {
     let (local, failures) = local();
     local.start(1, || panic!("on purpose")).expect("a stack");
