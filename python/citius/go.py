@@ -260,7 +260,7 @@ def sleep(seconds: float) -> Awaitable[None]:
 
         gevent.sleep(seconds)
     else:
-        time.sleep(seconds)
+        time.sleep(min(max(seconds, 0), _SLEEP_S_MAX))
     return _NOTHING
 
 
@@ -365,6 +365,8 @@ def _report_native(  # pyright: ignore[reportUnusedFunction]
 
 
 _NOTHING = _Nothing()
+# The system refuses more than it can add to its clock.
+_SLEEP_S_MAX = 1e9
 _SLEEP = "citius.go.sleep (use `await` in `async def`, or add serial=True to the handler, a `def`)"
 _CLOCKS: list[_Clock] = []
 _CLOCK_LOCK = threading.Lock()

@@ -157,6 +157,14 @@ def test_a_time_that_is_no_number_is_refused_and_other_timers_fire(seconds: str)
     """)
 
 
+def test_a_thread_sleeps_as_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr("citius.go.time.sleep", asked.append)
+    for seconds in (-1, float("-inf"), 1e300, float("inf")):
+        sleep(seconds)
+    assert asked == [0, 0, 1e9, 1e9]
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_time_that_is_no_number_is_refused_on_a_loop(loop: str) -> None:
     async def main() -> None:

@@ -482,6 +482,41 @@ cdef int _once(const citius_request *request, citius_response *response) noexcep
 once = handler(_once)
 
 
+# Times that no clock has.
+cdef extern from *:
+    """
+    #include <cmath>
+    static int code_of_sleep(double seconds) {
+        try {
+            citius::sleep(seconds);
+            return CITIUS_OK;
+        } catch (const citius::misuse_error &) {
+            return CITIUS_MISUSE;
+        } catch (const citius::cancelled &cancelled) {
+            return cancelled.code();
+        }
+    }
+    static int sleep_strangely(citius_response *response) {
+        citius_context *context = citius_context_make(nullptr, citius_now_ns() + 2000000);
+        citius_context_use(context);
+        citius_context_release(context);
+        for (double seconds : {double(NAN), -HUGE_VAL, -1.0, 1e300, HUGE_VAL}) {
+            citius_print_integer(response, code_of_sleep(seconds));
+            citius_print(response, " ");
+        }
+        return CITIUS_OK;
+    }
+    """
+    int sleep_strangely(citius_response *response) nogil
+
+
+cdef int _strange_sleeps(const citius_request *request, citius_response *response) noexcept nogil:
+    return sleep_strangely(response)
+
+
+strange_sleeps = handler(_strange_sleeps)
+
+
 # An exception that is being handled in one goroutine is not seen in another.
 cdef extern from *:
     """

@@ -68,7 +68,8 @@ def green(module_path: Path) -> ModuleType:
 def client(request: pytest.FixtureRequest, green: Any) -> Client:
     app = App()
     for name in ("squares", "log_all", "fails", "waits_with_gil", "waits_after_gil", "panics_in_handler",
-                 "fan_out", "exceptions", "once", "waits", "calls", "passes"):  # fmt: skip
+                 "fan_out", "exceptions", "once", "waits", "calls", "passes",
+                 "strange_sleeps"):  # fmt: skip
         app.get(f"/{name}", compiled=getattr(green, name), serial=True, pool=request.param)
     app.get(
         "/raises", compiled=green.__pyx_capi__["raises_in_handler"], serial=True, pool=request.param
@@ -291,6 +292,10 @@ def test_an_exception_that_is_handled_belongs_to_its_goroutine(client: Client) -
 def test_what_fails_is_not_done_once_and_holds_no_lock(client: Client) -> None:
     for _ in range(2):
         assert client.get("/once").text == "2 3"
+
+
+def test_times_that_no_clock_has(client: Client) -> None:
+    assert client.get("/strange_sleeps").text == "2 0 0 504 504 "
 
 
 def test_the_log_names_handlers(green: Any) -> None:

@@ -520,7 +520,8 @@ static inline int citius_sleep_until_ns(int64_t at_ns) {
 
 /* The same, from now. */
 static inline int citius_sleep_ns(int64_t ns) {
-    return citius_sleep_until_ns(citius_now_ns() + (ns > 0 ? ns : 0));
+    int64_t now = citius_now_ns();
+    return citius_sleep_until_ns(ns > INT64_MAX - now ? INT64_MAX : now + (ns > 0 ? ns : 0));
 }
 
 /* Whether the caller runs in a goroutine. */

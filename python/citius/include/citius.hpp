@@ -373,9 +373,13 @@ template <typename F, typename... A> void go(F &&function, A &&...arguments) {
 /* Calls a function: for Cython, which makes an exception of Python of one that leaves it. */
 template <typename F, typename... A> void run(F function, A... arguments) { function(arguments...); }
 
-/* Waits so many seconds. */
+/* Waits so many seconds; throws a misuse_error if that is not a number. */
 inline void sleep(double seconds) {
-    int64_t ns = seconds <= 0 ? 0 : static_cast<int64_t>(seconds * 1e9);
+    if (seconds != seconds) {
+        throw misuse_error("expected a number of seconds, got nan");
+    }
+    /* 64 bits count nanoseconds for 292 years. */
+    int64_t ns = seconds <= 0 ? 0 : seconds < 9e9 ? static_cast<int64_t>(seconds * 1e9) : INT64_MAX;
     if (ns == 0) {
         check(citius_yield());
     } else {
