@@ -6,6 +6,7 @@ Sessions of PostgreSQL, links of Redis and those to HTTP servers are ``Carried``
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from citius.process import reactors
@@ -69,7 +70,7 @@ class Carried(Generic[_Core, _Home]):
         self._home = home
         self._socket: socket.socket | None = made
         self._reactor: Reactor | None = None
-        self._unsent = b""
+        self._unsent = _NOTHING
         self._watches = (False, False)
 
     def leave(self) -> None:
@@ -171,15 +172,25 @@ class Carried(Generic[_Core, _Home]):
         """Send what was left and what there is now; the home waits for the socket where it is full."""
         if self._socket is None or self._reactor is not None:
             return
-        self._unsent += self.core.take_output()
-        if self._unsent:
-            try:
-                self._unsent = self._unsent[self._socket.send(self._unsent) :]
-            except (BlockingIOError, InterruptedError):
-                pass
-            except OSError as error:
-                return self.core.end(error.strerror or str(error))
+        try:
+            if self._unsent:
+                self._send(self._socket, self._unsent)
+            # What is not taken waits in the core, which does not copy it behind the rest.
+            if not self._unsent:
+                self._send(self._socket, memoryview(self.core.take_output()))
+        except OSError as error:
+            return self.core.end(error.strerror or str(error))
         self._watch()
+
+    def _send(self, made: socket.socket, output: memoryview) -> None:
+        """Send what the socket takes, and keep the rest."""
+        sent = 0
+        with suppress(BlockingIOError, InterruptedError):
+            sent = made.send(output) if output else 0
+        self._unsent = output[sent:] if sent < len(output) else _NOTHING
+
+
+_NOTHING = memoryview(b"")
 
 
 def _nothing() -> None:

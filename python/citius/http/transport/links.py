@@ -96,7 +96,7 @@ class Link(Carried[HttpConnection, "LoopHome | HubHome"]):
         if made is None:
             return
         # The peer is told what is wrong with its TLS, and that there is no more.
-        if data := self._unsent + (self.core.take_output() if self._is_secured else b""):
+        if data := bytes(self._unsent) + (self.core.take_output() if self._is_secured else b""):
             with contextlib.suppress(OSError):
                 made.send(data)
         # A forked child may hold the socket open.
@@ -132,13 +132,11 @@ class Link(Carried[HttpConnection, "LoopHome | HubHome"]):
                     self._read()
                     if self._socket is None:  # pyright: ignore[reportUnnecessaryComparison]
                         return
-                self._unsent = self.core.take_output()
+                self._unsent = memoryview(self.core.take_output())
                 if not self._unsent:
                     break
             try:
-                self._unsent = self._unsent[self._socket.send(self._unsent) :]
-            except (BlockingIOError, InterruptedError):
-                break
+                self._send(self._socket, self._unsent)
             except OSError as error:
                 # What the peer has said before it left says why.
                 self._read_last(error.strerror or str(error))
