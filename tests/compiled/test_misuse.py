@@ -296,6 +296,9 @@ def test_handlers_built_for_version_1_are_served(
 def test_a_function_that_a_library_lacks_is_named(misuse: citius.compiled.Handlers) -> None:
     with pytest.raises(ConfigError, match="has no function 'classify'"):
         misuse["classify"]
+    # The C library has one of this name.
+    with pytest.raises(ConfigError, match="has no function 'index'"):
+        misuse["index"]
 
 
 def test_options_that_contradict_each_other(misuse: citius.compiled.Handlers) -> None:

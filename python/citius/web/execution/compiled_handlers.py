@@ -9,6 +9,7 @@ Everything happens once per process: what cannot be compiled or called is refuse
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
@@ -427,12 +428,13 @@ class Handlers:
             raise ConfigError(f"the library {path} cannot be loaded: {error}") from None
         self._path = path
         try:
-            version = ctypes.c_uint32.in_dll(self._library, "citius_abi_version").value
+            word = ctypes.c_uint32.in_dll(self._library, "citius_abi_version")
         except ValueError:
             raise ConfigError(
                 f"{path} does not say which version of citius.h it was made with; put "
                 "CITIUS_LIBRARY once into its C source, or citius_handler::export! into its Rust"
             ) from None
+        version, self._image = word.value, _image_of(ctypes.addressof(word))
         if version not in C_ABI_VERSIONS:
             raise ConfigError(
                 f"{path} was made with version {version} of citius.h, this server takes "
@@ -447,11 +449,23 @@ class Handlers:
         Raises:
             ConfigError: The library has no such function.
         """
-        try:
-            function = getattr(self._library, name)
-        except AttributeError:
-            raise ConfigError(f"{self._path} has no function {name!r}") from None
+        function = getattr(self._library, name, None)
+        # The linker also looks in the libraries that this one needs: `index` would be that of libc.
+        if function is None or _image_of(address_of(function)) != self._image:
+            raise ConfigError(f"{self._path} has no function {name!r}")
         return Handler(name, address_of(function), self._library)
+
+
+def _image_of(address: int) -> int | None:
+    """Where the library of an address begins; ``None`` on Windows, where one is asked for its own only."""
+    if sys.platform == "win32":
+        return None
+    import ctypes
+
+    # Dl_info of dladdr(3): the path, the beginning, the symbol and its address.
+    found = (ctypes.c_void_p * 4)()
+    ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), found)
+    return found[1]
 
 
 def load_handlers(path: str | Path) -> Handlers:
