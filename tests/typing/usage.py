@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Annotated, assert_type
+from typing import Annotated, Literal, TypedDict, assert_type
 
 import msgspec
 from citius import (
@@ -44,6 +44,24 @@ async def lifespan(app: App) -> AsyncGenerator[None, None]:
 app = App(lifespan=lifespan)
 admin = App()
 app.mount("/admin", admin)
+
+
+class HTTPScope(TypedDict):
+    """As asgiref has it: no ``MutableMapping[str, Any]`` to a type checker."""
+
+    type: Literal["http"]
+    path: str
+
+
+async def legacy(
+    scope: HTTPScope,
+    receive: Callable[[], Awaitable[dict[str, bytes]]],
+    send: Callable[[dict[str, bytes]], Awaitable[None]],
+) -> None:
+    await send({"type": b"http.response.body"})
+
+
+app.mount("/legacy", legacy)
 
 
 @app.get("/")

@@ -17,7 +17,8 @@ Scope: TypeAlias = "MutableMapping[str, Any]"
 Message: TypeAlias = "MutableMapping[str, Any]"
 Receive: TypeAlias = "Callable[[], Awaitable[Message]]"
 Send: TypeAlias = "Callable[[Message], Awaitable[None]]"
-ASGIApplication: TypeAlias = "Callable[[Scope, Receive, Send], Awaitable[None]]"
+ASGIApplication: TypeAlias = "Callable[[Any, Any, Any], Awaitable[None]]"
+"""Any application of ASGI: asgiref and each framework have types of their own for its arguments."""
 
 # The versions that `citius serve` tells ASGI applications (docs/guides/asgi-and-wsgi.md).
 ASGI = {"version": "3.0", "spec_version": "2.3"}
