@@ -336,7 +336,7 @@ def test_clients_of_loops_that_were_closed_are_not_kept() -> None:
 
     for _ in range(3):
         asyncio.run(use())
-    assert len(client._by_loop) == 1
+    assert len(client._clients.all()) == 1
 
 
 def test_commands_fail_at_once_while_nothing_can_be_connected(redis: Redis) -> None:

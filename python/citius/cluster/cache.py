@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVa
 
 import msgspec
 
+from citius.cluster.byloop import ByLoop
 from citius.cluster.cachestores import new_version
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away, give_back
 from citius.cluster.stats import Stats
@@ -111,9 +112,7 @@ class Cache(Generic[T]):
         self._decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
             tuple[dict[str, bytes], Any if type is None else type]
         )
-        self._flights: dict[str, _Flight[T]] = {}
-        self._begun = 0
-        """Flights begun so far, which numbers them."""
+        self._by_loop: ByLoop[_Flights[T]] = ByLoop(_Flights)
 
     async def get(self, key: str) -> T | None:
         """The value, ``None`` if there is none."""
@@ -139,7 +138,7 @@ class Cache(Generic[T]):
         try:
             await self._change(write)
         finally:
-            self._flights.pop(key, None)
+            self._by_loop.here().by_key.pop(key, None)
 
     async def delete(self, key: str) -> None:
         """Forget a value, also one that is being made: what ``invalidate`` promises of tags, of one key.
@@ -150,7 +149,7 @@ class Cache(Generic[T]):
         try:
             await self._change(lambda: self._store.delete(key))
         finally:
-            self._flights.pop(key, None)
+            self._by_loop.here().by_key.pop(key, None)
 
     async def invalidate(self, *tags: str) -> None:
         """Forget all values that have one of these tags.
@@ -164,7 +163,7 @@ class Cache(Generic[T]):
             await self._change(lambda: self._store.invalidate(tags))
         finally:
             # What they make may be of the old state: those that come from here on do not join them.
-            for flight in [*self._flights.values()]:
+            for flight in [*self._by_loop.here().by_key.values()]:
                 if not set(tags).isdisjoint(flight.tags):
                     flight.leave()
 
@@ -189,8 +188,9 @@ class Cache(Generic[T]):
             ttl_s: How long it is used; the cache's without it.
         """
         names = _checked(tags, ttl_s)
-        came_at = self._begun
-        while (flight := self._flights.get(key)) is not None:
+        flights = self._by_loop.here()
+        came_at = flights.begun
+        while (flight := flights.by_key.get(key)) is not None:
             flight.refuse_circle(key)
             self._stats.single_flight_waits += 1
             versions = None
@@ -215,8 +215,8 @@ class Cache(Generic[T]):
             else:
                 if flight.is_of(names, versions):
                     return value
-            self._leave(key, flight)
-        flight = self._flights[key] = self._begin(key, make, names, ttl_s)
+            flights.leave(key, flight)
+        flight = self._begin(flights, key, make, names, ttl_s)
         try:
             return await flight.join()
         except asyncio.CancelledError:
@@ -225,18 +225,20 @@ class Cache(Generic[T]):
 
     def _begin(
         self,
+        flights: _Flights[T],
         key: str,
         make: Callable[[], Awaitable[T]],
         tags: tuple[str, ...],
         ttl_s: float | None,
     ) -> _Flight[T]:
-        self._begun += 1
-        flight: _Flight[T] = _Flight(tags, self._begun)
-        flight.leave = lambda: self._leave(key, flight)
+        flights.begun += 1
+        flight: _Flight[T] = _Flight(tags, flights.begun)
+        flight.leave = lambda: flights.leave(key, flight)
         flight.task = asyncio.ensure_future(
             contained(self._found_or_made, flight, key, make, tags, ttl_s)
         )
-        flight.task.add_done_callback(lambda _: self._leave(key, flight))
+        flight.task.add_done_callback(lambda _: flights.leave(key, flight))
+        flights.by_key[key] = flight
         return flight
 
     async def _read_with_others(
@@ -254,11 +256,6 @@ class Cache(Generic[T]):
             reading = flight.readings[tags] = asyncio.ensure_future(read())
             reading.add_done_callback(_seen)
         return await asyncio.shield(reading)
-
-    def _leave(self, key: str, flight: _Flight[T]) -> None:
-        """No request joins this flight from here on."""
-        if self._flights.get(key) is flight:
-            del self._flights[key]
 
     async def _found_or_made(
         self,
@@ -452,6 +449,20 @@ class _Flight(Generic[T]):
             if not self._waiting and not self.task.done():
                 self.leave()
                 self.task.cancel()
+
+
+class _Flights(Generic[T]):
+    """What is being made on one event loop. To the others it is as on another node."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[str, _Flight[T]] = {}
+        self.begun = 0
+        """Flights begun so far, which numbers them."""
+
+    def leave(self, key: str, flight: _Flight[T]) -> None:
+        """No request joins this flight from here on."""
+        if self.by_key.get(key) is flight:
+            del self.by_key[key]
 
 
 _maker: ContextVar[_Flight[Any] | None] = ContextVar("citius_cache_maker", default=None)

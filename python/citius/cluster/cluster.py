@@ -13,6 +13,7 @@ Engines are connected to when the application starts, on its event loop. Tests: 
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 from urllib.parse import quote, urlsplit
@@ -111,7 +112,8 @@ class Cluster:
         self._rooms: ClusterRooms | None = None
         self._presences: list[Presence] = []
         self._buckets: list[RedisBuckets] = []
-        self._memory_locks: LockStore | None = None
+        self._locks: LockStore | None = None
+        self._making_locks = threading.Lock()
         self._health = Health()
         """What is known of the Redis of all seams but messages."""
         self._lock_asker = Asker("locks", stats=self.stats, health=self._health)
@@ -311,19 +313,24 @@ class Cluster:
     @with_known_options
     def lock(self, name: str, *, ttl_s: float = 30.0) -> Lock:
         """A lock; see ``Lock``."""
-        from citius.cluster.locks import Lock, MemoryLocks, RedisLocks, SharedLocks
+        from citius.cluster.locks import Lock
 
-        if self._memory_locks is None:
+        with self._making_locks:
             # One for all: they know which names this process holds.
-            if self._kind == _MEMORY:
-                self._memory_locks = MemoryLocks()
-            elif self._kind == _SHARED:
-                from citius.process.sharedtable import shared_table
+            if self._locks is None:
+                self._locks = self._lock_store()
+        return Lock(self._locks, name, ttl_s=ttl_s, asker=self._lock_asker)
 
-                self._memory_locks = SharedLocks(shared_table("presence"), self._prefix("lock"))
-            else:
-                self._memory_locks = RedisLocks(self._client(), self._prefix())
-        return Lock(self._memory_locks, name, ttl_s=ttl_s, asker=self._lock_asker)
+    def _lock_store(self) -> LockStore:
+        from citius.cluster.locks import MemoryLocks, RedisLocks, SharedLocks
+
+        if self._kind == _MEMORY:
+            return MemoryLocks()
+        if self._kind == _SHARED:
+            from citius.process.sharedtable import shared_table
+
+            return SharedLocks(shared_table("presence"), self._prefix("lock"))
+        return RedisLocks(self._client(), self._prefix())
 
     # --- engines -------------------------------------------------------------------------------------
 

@@ -200,9 +200,8 @@ class MemoryLocks:
 
     async def take(self, name: str, token: bytes, ttl_s: float) -> int | None:
         """Try to take a lock."""
-        if name in self._holders:
+        if self._holders.setdefault(name, token) is not token:
             return None
-        self._holders[name] = token
         self._fence = max(self._fence + 1, time.time_ns() // 1000)
         return self._fence
 

@@ -13,6 +13,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from citius.cluster.byloop import ByLoop
 from citius.cluster.engines import EngineAway, cancel, without_credentials
 from citius.cluster.patience import Patience
 from citius.cluster.redisclient import NoScript, Refusal, checked
@@ -209,21 +210,13 @@ class RedisByLoop:
             url, timeout_s=timeout_s, connect_timeout_s=timeout_s, cluster=False
         )
         self._make()  # a URL that is wrong ends the start
-        self._timeout_s = timeout_s
-        self._by_loop: dict[asyncio.AbstractEventLoop, OwnRedis] = {}
+        self._clients = ByLoop(
+            lambda: OwnRedis(self._make(), is_opened_here=True, is_alone=True, timeout_s=timeout_s)
+        )
 
     def here(self) -> OwnRedis:
         """The client of the running loop."""
-        loop = asyncio.get_running_loop()
-        found = self._by_loop.get(loop)
-        if found is None:
-            # A client refers to its loop, so a weak dictionary would keep both.
-            for other in [one for one in list(self._by_loop) if one.is_closed()]:
-                self._by_loop.pop(other, None)
-            found = self._by_loop[loop] = OwnRedis(
-                self._make(), is_opened_here=True, is_alone=True, timeout_s=self._timeout_s
-            )
-        return found
+        return self._clients.here()
 
     async def connect(self) -> None:
         """Connect on the running loop, and on those of the reactors that are started from now on.
@@ -242,7 +235,7 @@ class RedisByLoop:
 
     async def close_on_loop(self) -> None:
         """Close the connections of the running loop."""
-        own = self._by_loop.pop(asyncio.get_running_loop(), None)
+        own = self._clients.pop_here()
         if own is not None:
             await own.close()
 

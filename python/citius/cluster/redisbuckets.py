@@ -31,6 +31,7 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from citius.cluster.byloop import ByLoop
 from citius.cluster.engines import EngineRefused
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 from citius.cluster.redisclient import Refusal, Script, is_own
@@ -124,97 +125,34 @@ class _Bucket:
         self.needed = 0
         """Requests since ``needed_since``."""
         self.needed_since = 0.0
-        self.waiting: list[asyncio.Future[tuple[bool, int, int, int] | None]] = []
-        self.asked: list[asyncio.Future[tuple[bool, int, int, int] | None]] = []
+        self.waiting: list[asyncio.Future[tuple[bool, int, int, int]]] = []
+        self.asked: list[asyncio.Future[tuple[bool, int, int, int]]] = []
         """Those for which Redis is being asked."""
         self.is_dirty = False
 
 
-@known_options
-class RedisBuckets:
-    """Token buckets in Redis, exact over all machines.
+class _Node:
+    """The buckets of one event loop."""
 
-    Args:
-        client: A ``citius.redis.Redis`` or a ``citius.cluster.RedisClient``.
-        prefix: What its keys begin with.
-        when_down: What requests get while Redis is away: they are limited by this server alone (``"local"``),
-            are not limited (``"allow"``), or get 503 (``"refuse"``).
-        timeout_s: Seconds that a request waits for Redis.
-        retry_s: Seconds until a Redis that did not respond is asked again.
-        sync_s: Seconds for which a node goes by what Redis has said.
-        stats: Where outages are counted.
-        health: What is known of Redis, if others ask it, too.
-    """
-
-    def __init__(
-        self,
-        client: object,
-        prefix: str = "rate:",
-        *,
-        when_down: WhenDown = "local",
-        timeout_s: float = TIMEOUT_S,
-        retry_s: float = RETRY_S,
-        sync_s: float = SYNC_S,
-        stats: Stats | None = None,
-        health: Health | None = None,
-    ) -> None:
-        self._asker = Asker("rate limits", timeout_s, retry_s, stats=stats, health=health)
-        self._client: RedisPipelines = _pipelines(client)
-        self._own: RedisByLoop | None = None
-        """The client that ``from_url`` has made."""
-        self._prefix = prefix.encode()
-        self.when_down: WhenDown = when_down
-        self._stats = stats or Stats()
+    def __init__(self, client: RedisPipelines, prefix: bytes, sync_s: float, asker: Asker) -> None:
+        self._client = client
+        self._prefix = prefix
         self._sync_s = sync_s
+        self._asker = asker
         self._script = Script(_TAKE)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = asyncio.get_running_loop()
         self._is_stopped = False
         self._buckets: OrderedDict[tuple[bytes, int, int], _Bucket] = OrderedDict()
         self._dirty: list[_Bucket] = []
         self._task: asyncio.Task[None] | None = None
 
-    @classmethod
-    @with_known_options
-    def from_url(
-        cls,
-        url: str,
-        prefix: str = "rate:",
-        *,
-        when_down: WhenDown = "local",
-        timeout_s: float = TIMEOUT_S,
-        retry_s: float = RETRY_S,
-        sync_s: float = SYNC_S,
-    ) -> RedisBuckets:
-        """Buckets in the server at ``url``; their connections end with the process, or by ``close``.
-
-        Raises:
-            ConfigError: The URL is wrong.
-        """
-        from citius.cluster.ownredis import RedisByLoop
-
-        client = RedisByLoop(url)
-        made = cls(
-            client, prefix, when_down=when_down, timeout_s=timeout_s, retry_s=retry_s, sync_s=sync_s
-        )
-        made._own = client
-        return made
-
-    async def take(
-        self, key: bytes, interval_ns: int, burst: int
-    ) -> tuple[bool, int, int, int] | None:
+    async def take(self, key: bytes, interval_ns: int, burst: int) -> tuple[bool, int, int, int]:
         """Take a token.
 
-        Returns:
-            Whether there was one, how many are left, and nanoseconds until there is one and until the bucket
-            is full; ``None`` if nothing is known, and ``when_down`` says what becomes of the request.
-
         Raises:
-            ServiceUnavailable: Redis is away, and ``when_down`` is ``refuse``.
+            Away: Nothing is known.
         """
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._begin(loop)
-        bucket, now = self._bucket(key, interval_ns, burst), loop.time()
+        bucket, now = self._bucket(key, interval_ns, burst), self._loop.time()
         if now - bucket.needed_since > self._sync_s:
             bucket.needed, bucket.needed_since = 0, now
         bucket.needed += 1
@@ -223,16 +161,10 @@ class RedisBuckets:
             return True, bucket.left + bucket.tokens, 0, _ns(bucket.full_at - now)
         if now < bucket.empty_until:
             return False, 0, _ns(bucket.retry_at - now), _ns(bucket.full_at - now)
-        waiter: asyncio.Future[tuple[bool, int, int, int] | None] = loop.create_future()
+        waiter: asyncio.Future[tuple[bool, int, int, int]] = self._loop.create_future()
         bucket.waiting.append(waiter)
         self._ask_soon(bucket)
-        try:
-            return await waiter
-        except Away:
-            if self.when_down == "refuse":
-                raise self._asker.refusal() from None
-            self._stats.limits_without_engine += 1
-            return None
+        return await waiter
 
     async def stop(self) -> None:
         """Give back what was taken in advance; nothing is asked any more from then on."""
@@ -243,19 +175,6 @@ class RedisBuckets:
         task, self._is_stopped = self._task, True
         if task is not None:
             await asyncio.wait([task])
-
-    async def close(self) -> None:
-        """Stop, and close the connections that ``from_url`` has made, on the running loop."""
-        await self.stop()
-        if self._own is not None:
-            await self._own.close()
-
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._is_stopped = False
-        self._buckets.clear()
-        self._dirty.clear()
-        self._task = None
 
     def _bucket(self, key: bytes, interval_ns: int, burst: int) -> _Bucket:
         place = key, interval_ns, burst
@@ -275,7 +194,6 @@ class RedisBuckets:
             bucket.is_dirty = True
             self._dirty.append(bucket)
         if self._task is None:
-            assert self._loop is not None, "take has set it"
             self._task = self._loop.create_task(self._sync(), name="citius-rate-limits")
 
     async def _sync(self) -> None:
@@ -290,7 +208,6 @@ class RedisBuckets:
             self._task = None
 
     async def _sync_some(self, buckets: list[_Bucket]) -> None:
-        assert self._loop is not None, "take has set it"
         for bucket in buckets:
             bucket.is_dirty = False
         # The reply to an earlier call may have been one to those that came meanwhile, too.
@@ -335,7 +252,6 @@ class RedisBuckets:
         return max(0, min(bucket.needed - len(bucket.asked), most)) if bucket.asked else 0
 
     def _granted(self, bucket: _Bucket, reply: Sequence[int], asked_at: float) -> None:
-        assert self._loop is not None, "take has set it"
         granted, left, retry_us, full_us = reply
         now = self._loop.time()
         bucket.left, bucket.full_at = left, now + full_us / _US_PER_S
@@ -369,7 +285,6 @@ class RedisBuckets:
         return max(asked_at + while_s, min(bucket.retry_at, at_most))
 
     def _give_back(self, bucket: _Bucket) -> None:
-        assert self._loop is not None, "take has set it"
         if bucket.tokens and not self._is_stopped and self._loop.time() >= bucket.leased_until:
             self._ask_soon(bucket)
 
@@ -383,6 +298,101 @@ class RedisBuckets:
             await self._asker.ask(refuse)
         except Away as away:
             _fail(bucket, away)
+
+
+@known_options
+class RedisBuckets:
+    """Token buckets in Redis, exact over all machines.
+
+    Args:
+        client: A ``citius.redis.Redis`` or a ``citius.cluster.RedisClient``.
+        prefix: What its keys begin with.
+        when_down: What requests get while Redis is away: they are limited by this server alone (``"local"``),
+            are not limited (``"allow"``), or get 503 (``"refuse"``).
+        timeout_s: Seconds that a request waits for Redis.
+        retry_s: Seconds until a Redis that did not respond is asked again.
+        sync_s: Seconds for which a node goes by what Redis has said.
+        stats: Where outages are counted.
+        health: What is known of Redis, if others ask it, too.
+    """
+
+    def __init__(
+        self,
+        client: object,
+        prefix: str = "rate:",
+        *,
+        when_down: WhenDown = "local",
+        timeout_s: float = TIMEOUT_S,
+        retry_s: float = RETRY_S,
+        sync_s: float = SYNC_S,
+        stats: Stats | None = None,
+        health: Health | None = None,
+    ) -> None:
+        self._asker = asker = Asker("rate limits", timeout_s, retry_s, stats=stats, health=health)
+        pipelines = _pipelines(client)
+        self._own: RedisByLoop | None = None
+        """The client that ``from_url`` has made."""
+        self.when_down: WhenDown = when_down
+        self._stats = stats or Stats()
+        self._nodes = ByLoop(lambda: _Node(pipelines, prefix.encode(), sync_s, asker))
+
+    @classmethod
+    @with_known_options
+    def from_url(
+        cls,
+        url: str,
+        prefix: str = "rate:",
+        *,
+        when_down: WhenDown = "local",
+        timeout_s: float = TIMEOUT_S,
+        retry_s: float = RETRY_S,
+        sync_s: float = SYNC_S,
+    ) -> RedisBuckets:
+        """Buckets in the server at ``url``; their connections end with the process, or by ``close``.
+
+        Raises:
+            ConfigError: The URL is wrong.
+        """
+        from citius.cluster.ownredis import RedisByLoop
+
+        client = RedisByLoop(url)
+        made = cls(
+            client, prefix, when_down=when_down, timeout_s=timeout_s, retry_s=retry_s, sync_s=sync_s
+        )
+        made._own = client
+        return made
+
+    async def take(
+        self, key: bytes, interval_ns: int, burst: int
+    ) -> tuple[bool, int, int, int] | None:
+        """Take a token.
+
+        Returns:
+            Whether there was one, how many are left, and nanoseconds until there is one and until the bucket
+            is full; ``None`` if nothing is known, and ``when_down`` says what becomes of the request.
+
+        Raises:
+            ServiceUnavailable: Redis is away, and ``when_down`` is ``refuse``.
+        """
+        try:
+            return await self._nodes.here().take(key, interval_ns, burst)
+        except Away:
+            if self.when_down == "refuse":
+                raise self._asker.refusal() from None
+            self._stats.limits_without_engine += 1
+            return None
+
+    async def stop(self) -> None:
+        """Give back what was taken in advance; nothing is asked any more from then on."""
+        node = self._nodes.pop_here()
+        if node is not None:
+            await node.stop()
+
+    async def close(self) -> None:
+        """Stop, and close the connections that ``from_url`` has made, on the running loop."""
+        await self.stop()
+        if self._own is not None:
+            await self._own.close()
 
 
 def _fail(bucket: _Bucket, error: BaseException) -> None:
