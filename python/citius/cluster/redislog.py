@@ -118,6 +118,8 @@ class RedisLog:
         """Channels to be followed, and how many old records each wants."""
         self._positions: dict[bytes, tuple[int, int]] = {}
         """The identifier of the last record that was told, of channels that are caught up with."""
+        self._published: dict[bytes, tuple[int, int]] = {}
+        """The identifier of the last publication, of channels that are subscribed to."""
         self._run_id: str | None = None
         self._refusal = ""
         """Why Redis does not take records, once that is in the log."""
@@ -167,6 +169,7 @@ class RedisLog:
     async def _begin(self, subscriber: RedisSubscriber, sink: Sink) -> None:
         """Subscribe, and tell what was missed."""
         self._subscribed.clear()
+        self._published.clear()
         is_same = await self._is_same_server()
         # Always one, so that pings have something to be on.
         await subscriber.subscribe([self._prefix + b":say"])
@@ -179,7 +182,8 @@ class RedisLog:
         if isinstance(info, str):
             info = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
         before, self._run_id = self._run_id, info.get("run_id")
-        return before == self._run_id
+        # Of a cluster it is one node, and not that of each channel.
+        return before == self._run_id and info.get("redis_mode") != "cluster"
 
     async def _add(
         self,
@@ -229,6 +233,13 @@ class RedisLog:
         last = self._positions.get(channel)
         if found is None or last is None:
             sink.record(channel, data, is_old=False)
+            return
+        published = self._published.get(channel)
+        self._published[channel] = found
+        if published is not None and found[0] == published[0] and found[1] <= published[1]:
+            # A replica that was behind has taken the place of the node of a cluster that has the channel.
+            if sink.record(channel, record, is_old=False):
+                await self._read_all([channel], sink, is_same=False)
             return
         if found[0] == last[0] and found[1] <= last[1]:
             return
