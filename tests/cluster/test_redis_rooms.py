@@ -278,6 +278,66 @@ def test_what_others_write_is_counted_and_displaces_nothing(redis: Redis) -> Non
     run(steps)
 
 
+def test_what_others_have_put_in_the_place_of_a_log_is_replaced(redis: Redis) -> None:
+    """And the other rooms go on meanwhile."""
+
+    async def steps() -> None:
+        redis.cli("RPUSH", "citius:test:meta:{a}", "theirs")
+        redis.cli("SET", "citius:test:log:{b}", "theirs")
+        redis.cli("HSET", "citius:test:meta:{c}", "b", "theirs", "n", "theirs")
+        async with Node(log(redis), ["a", "b", "c", "d"], 5) as node:
+            assert node.cluster.is_connected
+            for room in node.rooms.values():
+                room.send("ours")
+            await until(lambda: all(room.got == ["ours"] for room in node.rooms.values()))
+        async with Node(log(redis), ["a", "b", "c", "d"], 5) as node:
+            assert all(room.old == ["ours"] for room in node.rooms.values())
+
+    run(steps)
+
+
+def test_rooms_have_any_name(redis: Redis) -> None:
+    """Texts of clients may be part of it, and JSON has halves of surrogate pairs."""
+    names = ["", "}", "}a", "a}b", "%7d", "%", "\ud800", "a\0b", "a\nb", "{", "{}", "\xfc"]
+
+    async def steps() -> None:
+        async with Node(log(redis), names) as one, Node(log(redis), names) as two:
+            for name, room in one.rooms.items():
+                room.send(name.encode(errors="surrogatepass").hex())
+            for name, room in two.rooms.items():
+                expected = [name.encode(errors="surrogatepass").hex()]
+                await until(lambda room=room, expected=expected: room.got == expected, name)
+
+    run(steps)
+    for key in redis.cli("--no-raw", "KEYS", "citius:test:*").splitlines():
+        # In a cluster the keys of a room are on the node that this says.
+        assert ":{}" not in key
+
+
+def test_a_node_of_a_cluster_whose_replica_was_behind_costs_no_message(redis: Redis) -> None:
+    """The log goes back in time while its subscribers are connected: numbers of records come again."""
+
+    async def steps() -> None:
+        keys = ["citius:test:log:{a}", "citius:test:meta:{a}"]
+        own = client(redis.url)
+        async with Node(log(redis), ["a"]) as one, Node(log(redis), ["a"]) as two:
+            rooms = [one.rooms["a"], two.rooms["a"]]
+            for text in ("1", "2", "3"):
+                if text == "2":
+                    before = await own.pipeline([["DUMP", key] for key in keys])
+                rooms[0].send(text)
+                await until(lambda text=text: all(room.got[-1:] == [text] for room in rooms))
+            state = zip(keys, before, strict=True)
+            await own.pipeline([["RESTORE", key, 0, said, "REPLACE"] for key, said in state])
+            for text in ("4", "5", "6"):
+                rooms[1].send(text)
+                await until(lambda text=text: all(room.got[-1:] == [text] for room in rooms))
+            assert [room.got for room in rooms] == [[str(number) for number in range(1, 7)]] * 2
+            assert one.stats.gaps == two.stats.gaps == 0
+
+    run(steps)
+
+
 def test_nodes_with_another_secret_do_not_hear_of_one_another(redis: Redis) -> None:
     async def steps() -> None:
         from citius.cluster.records import key_of

@@ -24,7 +24,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from citius.cluster.engines import Backoff, EngineAway, Outcome, without_credentials
-from citius.cluster.redisclient import Refusal, Script, command
+from citius.cluster.redisclient import Refusal, Script, checked, command
 from citius.observability import logging
 from citius.unknown_options import known_options
 
@@ -50,9 +50,14 @@ _READ_AT_ONCE: Final = 512
 _APPEND: Final = """
 local log, meta, say = KEYS[1], KEYS[2], KEYS[3]
 local record, sender, last = ARGV[1], ARGV[2], tonumber(ARGV[4])
-local known = redis.call('HMGET', meta, 'b', 'n', sender)
-local birth, n, kept = known[1], tonumber(known[2] or '0'), tonumber(known[3] or '-1')
-if not birth then
+local known = redis.pcall('HMGET', meta, 'b', 'n', sender)
+if known.err then
+  -- Another program's key; the log begins anew.
+  redis.call('DEL', meta)
+  known = {}
+end
+local birth, n, kept = known[1], tonumber(known[2] or '0') or 0, tonumber(known[3] or '-1') or -1
+if not birth or not string.find(birth, '^%d+$') then
   local time = redis.call('TIME')
   birth = string.format('%.0f', tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000))
   redis.call('DEL', log)
@@ -203,7 +208,7 @@ class RedisLog:
     async def _listen(self, subscriber: RedisSubscriber, sink: Sink) -> None:
         clock = asyncio.get_running_loop().time
         pinged_at, silences = clock(), 0
-        prefix = self._key(b"say", b"")[:-1]
+        prefix = b"%b:say:{" % self._prefix
         while True:
             if self._new:
                 new, self._new = self._new, []
@@ -216,7 +221,7 @@ class RedisLog:
                 silences = 0
                 name, data = said
                 if name.startswith(prefix):
-                    await self._heard(name[len(prefix) : -1], data, sink)
+                    await self._heard(_channel(name[len(prefix) : -1]), data, sink)
             else:
                 # Counted, not timed: a loop that stands still hears nothing, whatever has come.
                 silences += 1
@@ -284,9 +289,7 @@ class RedisLog:
         count = self._history.get(channel, 0)
         if not count:
             return
-        replies = await command(
-            self._client, "XREVRANGE", self._key(b"log", channel), _id(end), "-", "COUNT", count
-        )
+        replies = await self._range("XREVRANGE", channel, _id(end), "-", count)
         for _, fields in reversed(replies):
             sink.record(channel, _record(fields), is_old=True)
 
@@ -299,15 +302,7 @@ class RedisLog:
         if not is_continued:
             sink.restarted(channel)
         while True:
-            replies = await command(
-                self._client,
-                "XRANGE",
-                self._key(b"log", channel),
-                begin,
-                "+",
-                "COUNT",
-                _READ_AT_ONCE,
-            )
+            replies = await self._range("XRANGE", channel, begin, "+", _READ_AT_ONCE)
             for identifier, fields in replies:
                 found = _position(identifier) or last
                 self._positions[channel] = last = found
@@ -317,6 +312,16 @@ class RedisLog:
             begin = _id((last[0], last[1] + 1))
         if not is_continued or last != start:
             self._positions[channel] = last
+
+    async def _range(
+        self, name: str, channel: bytes, start: str, end: str, count: int
+    ) -> list[Any]:
+        """Entries of a channel's stream; none of what another program has put in its place."""
+        call = [name, self._key(b"log", channel), start, end, "COUNT", count]
+        (reply,) = replies = await self._client.pipeline([call])
+        if isinstance(reply, Refusal) and str(reply).startswith("WRONGTYPE"):
+            return []
+        return checked(replies)[0]
 
     # --- appending ------------------------------------------------------------------------------------
 
@@ -353,7 +358,26 @@ class RedisLog:
         await self._client.close()
 
     def _key(self, kind: bytes, channel: bytes) -> bytes:
-        return b"%b:%b:{%b}" % (self._prefix, kind, channel)
+        return b"%b:%b:{%b}" % (self._prefix, kind, _name(channel))
+
+
+def _name(channel: bytes) -> bytes:
+    """A channel's part of the names of its keys, which are on one node of a cluster, by what is in braces.
+
+    It is UTF-8, as the names of subscriptions are, and not empty up to its first ``}``. Others are hexadecimal.
+    """
+    try:
+        channel.decode()
+    except UnicodeDecodeError:
+        is_plain = False
+    else:
+        is_plain = channel[:1] not in (b"", b"}", b"%")
+    return channel if is_plain else b"%" + channel.hex().encode()
+
+
+def _channel(name: bytes) -> bytes:
+    """The channel that ``_name`` has made a name of."""
+    return bytes.fromhex(name[1:].decode()) if name[:1] == b"%" else name
 
 
 def _position(identifier: bytes) -> tuple[int, int] | None:
