@@ -82,6 +82,47 @@ def test_what_passes_is_the_limit(redis: Redis, shares: tuple[int, ...]) -> None
     run(steps)
 
 
+@pytest.mark.parametrize("rate", [700, 30_000, 45_000, 70_000])
+def test_a_token_costs_what_the_rate_says(redis: Redis, rate: int) -> None:
+    """Also where that is no whole number of microseconds."""
+
+    async def steps() -> None:
+        node = RedisBuckets(client(redis.url, 60), timeout_s=60)
+        interval_ns = round(1_000_000_000 / rate)
+
+        async def full_ns() -> int:
+            taken = await node.take(b"all", interval_ns, 10_000)
+            assert taken is not None
+            assert taken[0]
+            return taken[3]
+
+        # In one call, so that no time passes in between.
+        full = set(await asyncio.gather(*(full_ns() for _ in range(1000))))
+        assert [abs(one - 1000 * interval_ns) < 1000 for one in full] == [True]
+        await node.stop()
+
+    run(steps)
+
+
+@pytest.mark.parametrize("theirs", [["SET", "rate:all", "theirs"], ["RPUSH", "rate:all", "1"]])
+def test_what_others_have_put_under_the_key_of_a_bucket_is_replaced(
+    redis: Redis, theirs: list[str]
+) -> None:
+    async def steps() -> None:
+        redis.cli(*theirs)
+        node = RedisBuckets(client(redis.url, 60), timeout_s=60)
+        for left in (1, 0):
+            taken = await node.take(b"all", 3600_000 * MS, 2)
+            assert taken is not None
+            assert taken[:2] == (True, left)
+        taken = await node.take(b"all", 3600_000 * MS, 2)
+        assert taken is not None
+        assert not taken[0]
+        await node.stop()
+
+    run(steps)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("split", ["even", "all on one", "switching"])
 def test_each_second_lets_the_limit_pass(redis: Redis, split: str) -> None:

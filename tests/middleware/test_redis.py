@@ -213,12 +213,12 @@ def test_a_redis_that_hangs_is_asked_once(redis: Redis) -> None:
 
 
 def test_a_mistake_of_the_script_is_no_500(redis: Redis) -> None:
-    """What Redis refuses (another type under the key, no memory) is as if it were away."""
+    """What Redis refuses (it has no memory, say) is as if it were away."""
     client = RedisByLoop(redis.url)
     buckets = RedisBuckets(client, when_down="allow")
 
     async def go() -> None:
-        await client.pipeline([["LPUSH", "rate:a", "not a number"]])
+        await client.pipeline([["CONFIG", "SET", "maxmemory", "1"]])
         assert await buckets.take(b"a", 1_000_000, 1) is None
         await client.close()
 

@@ -66,22 +66,25 @@ _BUCKETS_AT_ONCE: Final = 500
 
 # KEYS[1] is the bucket; ARGV microseconds per token, tokens of a full one, tokens that are wanted, those that
 # are given back, those that are wanted in advance, and those that have to be left then. It returns tokens
-# granted, those left, and microseconds until there is one and until the bucket is full.
+# granted, those left, and microseconds until there is one and until the bucket is full. Microseconds have
+# fractions, for a limit of 70 000 per second is not one of 14 microseconds; a number as large as the clock is
+# right to a quarter of one. What another program has put under the key stands for a full bucket.
 _TAKE: Final = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local interval, size = tonumber(ARGV[1]), tonumber(ARGV[1]) * tonumber(ARGV[2])
-local before = tonumber(redis.call('GET', KEYS[1]) or '0')
+local found = redis.pcall('GET', KEYS[1])
+local before = tonumber(type(found) == 'string' and found or '0') or 0
 local full = before - tonumber(ARGV[4]) * interval
 if full < now then full = now end
-if full > now + size then full = now + size end
-local there = math.floor((size - (full - now)) / interval)
+if full > now + size + 1 then full = now + size + 1 end
+local there = math.max(0, math.floor((size - (full - now) + 0.5) / interval))
 local granted = math.min(tonumber(ARGV[3]), there)
 local advance = math.min(tonumber(ARGV[5]), there - granted - tonumber(ARGV[6]))
 if advance > 0 then granted = granted + advance end
 full = full + granted * interval
 if full ~= before and full > now then
-  redis.call('SET', KEYS[1], string.format('%.0f', full), 'PX', math.ceil((full - now) / 1000) + 1)
+  redis.call('SET', KEYS[1], string.format('%.3f', full), 'PX', math.ceil((full - now) / 1000) + 1)
 end
 local retry = full + interval - now - size
 if retry < 0 then retry = 0 end
@@ -109,7 +112,7 @@ class _Bucket:
         "waiting",
     )  # fmt: skip
 
-    def __init__(self, key: bytes, interval_us: int, burst: int) -> None:
+    def __init__(self, key: bytes, interval_us: float, burst: int) -> None:
         self.key = key
         self.interval_us = interval_us
         self.burst = burst
@@ -180,8 +183,8 @@ class _Node:
         place = key, interval_ns, burst
         bucket = self._buckets.get(place)
         if bucket is None:
-            interval_us = max(1, round(interval_ns / _NS_PER_US))
-            bucket = self._buckets[place] = _Bucket(self._prefix + key, interval_us, burst)
+            bucket = _Bucket(self._prefix + key, interval_ns / _NS_PER_US, burst)
+            self._buckets[place] = bucket
             if len(self._buckets) > BUCKETS_MAX:
                 self._buckets.popitem(last=False)
         else:
@@ -289,7 +292,7 @@ class _Node:
             self._ask_soon(bucket)
 
     async def _refused(self, bucket: _Bucket, refusal: Refusal) -> None:
-        """What Redis refuses (another type under the key, no memory) is as if it were away."""
+        """What Redis refuses (it has no memory, say) is as if it were away."""
 
         async def refuse() -> None:
             raise EngineRefused(str(refusal))

@@ -364,7 +364,7 @@ class RedisLog:
 def _name(channel: bytes) -> bytes:
     """A channel's part of the names of its keys, which are on one node of a cluster, by what is in braces.
 
-    It is UTF-8, as the names of subscriptions are, and not empty up to its first ``}``. Others are hexadecimal.
+    It is UTF-8, as names of subscriptions are, and not empty up to its first ``}``. Others are hexadecimal.
     """
     try:
         channel.decode()
