@@ -314,8 +314,8 @@ class Cache(Generic[T]):
             return value
         finally:
             release = give_back(lambda: self._store.release(key, token), self._flight_s)
-            if is_done and not self._asker.is_away:
-                await asyncio.shield(release)
+            if is_done:
+                await self._asker.wait_for(release)
 
     async def _looked(
         self, key: str, tags: tuple[str, ...], *, makes: bool = True

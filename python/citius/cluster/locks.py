@@ -130,7 +130,7 @@ class Lock:
                 again_s = self._ttl_s if self._store.is_renewed else 0.0
                 release = give_back(lambda: self._store.release(self._name, token), again_s)
                 if held is not None:
-                    await asyncio.shield(release)
+                    await self._asker.wait_for(release)
         except asyncio.CancelledError:
             if held is None or not held.is_lost or task.uncancel() > cancellations:
                 # Others have cancelled it, too.

@@ -16,6 +16,7 @@ import asyncio
 import random
 import time
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from citius.cluster.engines import EngineAway, EngineRefused, without_credentials
@@ -54,15 +55,16 @@ class Away(Exception):
 
 _Release: TypeAlias = "Callable[[], Coroutine[object, object, None]]"
 
-_giving_back: set[asyncio.Task[None]] = set()
+_giving_back: set[asyncio.Task[Exception | None]] = set()
 _later: set[_Later] = set()
 
 
-def give_back(release: _Release, again_s: float) -> asyncio.Task[None]:
+def give_back(release: _Release, again_s: float) -> asyncio.Task[Exception | None]:
     """Give back what was taken or may have been: a task that the caller's cancellation does not end.
 
-    It takes ``TIMEOUT_S`` at most. Where it fails, ``release`` is called again, apart from it, until it
-    succeeds or ``again_s`` seconds are over: for so long at most what was taken lasts by itself.
+    It takes ``TIMEOUT_S`` at most, and returns why it has failed. Then ``release`` is called again, apart
+    from it, until it succeeds or ``again_s`` seconds are over: for so long at most what was taken lasts by
+    itself. ``Asker.wait_for`` waits for it.
     """
     loop = asyncio.get_running_loop()
     task = loop.create_task(_given_back(release, loop.time() + again_s), name="citius-give-back")
@@ -82,20 +84,23 @@ async def all_given_back() -> None:
         await asyncio.wait(later)
 
 
-async def _given_back(release: _Release, until: float) -> None:
-    if not await _is_released(release):
+async def _given_back(release: _Release, until: float) -> Exception | None:
+    error = await _failure(release)
+    if error is not None:
         loop = asyncio.get_running_loop()
         later = next((one for one in _later if one.is_of(loop)), None) or _Later(loop)
         later.queue.append((until, release))
+    return error
 
 
-async def _is_released(release: _Release) -> bool:
+async def _failure(release: _Release) -> Exception | None:
+    """Why it has failed to release, if it has."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             await release()
-    except Exception:
-        return False
-    return True
+    except Exception as error:
+        return error
+    return None
 
 
 class _Later:
@@ -115,7 +120,7 @@ class _Later:
         loop = asyncio.get_running_loop()
         while self.queue:
             until, release = self.queue[0]
-            if loop.time() < until and not await _is_released(release):
+            if loop.time() < until and await _failure(release):
                 await asyncio.sleep(_LATER_S * random.uniform(0.5, 1.0))
             elif self.queue and self.queue[0][1] is release:  # none has displaced it
                 self.queue.popleft()
@@ -208,6 +213,17 @@ class Asker:
             self._stats.seams_away -= 1
             logging.warning(f"{self._what}: {self._engine} serves again")
         return said
+
+    async def wait_for(self, giving_back: asyncio.Task[Exception | None]) -> None:
+        """Wait until something is given back, for no longer than for any command."""
+
+        async def given_back() -> None:
+            error = await asyncio.shield(giving_back)
+            if error is not None:
+                raise error if isinstance(error, OSError | EngineAway) else EngineAway(repr(error))
+
+        with suppress(Away):  # it goes on
+            await self.ask(given_back)
 
     def _failed(self, error: Exception, begun_at: float) -> None:
         reason = without_credentials(repr(error))
