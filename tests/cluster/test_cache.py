@@ -872,3 +872,27 @@ def test_locks_leave_nothing_in_redis_for_ever(redis: Redis) -> None:
             assert later.fence > held.fence
 
     run(steps)
+
+
+@pytest.mark.parametrize("seconds", [0.0001, float("inf"), 1e10])
+def test_times_that_no_engine_can_keep_end_the_start(seconds: float) -> None:
+    """Redis refuses a time of no milliseconds, whenever it is told one; and no number is infinite there."""
+    cluster = Cluster("memory://")
+    for make in (
+        lambda: cluster.lock("a", ttl_s=seconds),
+        lambda: cluster.presence("a", ttl_s=seconds),
+        lambda: cluster.cache("a", ttl_s=seconds),
+        lambda: cluster.cache("a", flight_s=seconds),
+        lambda: Cluster("redis://localhost", keep_s=seconds),
+    ):
+        with pytest.raises(ConfigError, match=r"_s=.*: expected a millisecond"):
+            make()
+    with pytest.raises(ConfigError, match="keep_s"):
+        Cluster("redis://localhost", keep_s=0)
+    cluster.cache("b", flight_s=0)
+
+    async def steps() -> None:
+        with pytest.raises(ConfigError, match="a cached value: ttl_s"):
+            await cluster.cache("c").set("k", 1, ttl_s=seconds)
+
+    asyncio.run(steps())

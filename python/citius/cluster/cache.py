@@ -25,6 +25,7 @@ import msgspec
 
 from citius.cluster.byloop import ByLoop
 from citius.cluster.cachestores import new_version
+from citius.cluster.engines import check_lasts
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away, give_back
 from citius.cluster.stats import Stats
 from citius.coroutines import contained
@@ -102,6 +103,9 @@ class Cache(Generic[T]):
         stats: Stats | None = None,
         health: Health | None = None,
     ) -> None:
+        check_lasts("cache", "ttl_s", ttl_s)
+        if flight_s:
+            check_lasts("cache", "flight_s", flight_s)
         self._store = store
         self._stats = stats or Stats()
         self._asker = Asker("cached values", timeout_s, retry_s, stats=self._stats, health=health)
@@ -487,4 +491,5 @@ def _checked(tags: Iterable[str], ttl_s: float | None) -> tuple[str, ...]:
         check_value("a cached value", "tags", tags, "Iterable[str]")
     if ttl_s is not None:
         check_value("a cached value", "ttl_s", ttl_s, "float")
+        check_lasts("a cached value", "ttl_s", ttl_s)
     return tuple(tags)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 from urllib.parse import quote, urlsplit
 
-from citius.cluster.engines import EngineAway, without_credentials
+from citius.cluster.engines import EngineAway, check_lasts, without_credentials
 from citius.cluster.outage import Asker, Health, all_given_back
 from citius.cluster.redisclient import is_own, is_redis
 from citius.cluster.stats import Stats
@@ -91,6 +91,7 @@ class Cluster:
             raise ConfigError(
                 f"application={application!r}: expected a name without : {{ }} * . > and spaces"
             )
+        check_lasts("Cluster", "keep_s", keep_s)
         self.application = application
         self.stats = Stats()
         """What this node has sent and received, and what went wrong."""

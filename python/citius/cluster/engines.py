@@ -17,6 +17,8 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from citius.errors import ConfigError
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
@@ -27,6 +29,20 @@ BACKOFF_S_MAX: Final = 2.0
 
 # How long a task that was cancelled may go on before it is cancelled again.
 _CANCEL_AGAIN_S: Final = 0.1
+
+
+_LASTS_S_MAX: Final = 366 * 24 * 3600
+"""What is kept for longer is not for an engine of a cluster, and its milliseconds may be no number there."""
+
+
+def check_lasts(what: str, option: str, seconds: float) -> None:
+    """Refuse a time that an engine cannot keep something for.
+
+    Raises:
+        ConfigError: It is shorter than a millisecond, or longer than a year.
+    """
+    if not 0.001 <= seconds <= _LASTS_S_MAX:
+        raise ConfigError(f"{what}: {option}={seconds}: expected a millisecond, 0.001, to a year")
 
 
 class EngineAway(Exception):

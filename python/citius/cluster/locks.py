@@ -19,7 +19,7 @@ import time
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from citius.cluster.engines import encoded
+from citius.cluster.engines import check_lasts, encoded
 from citius.cluster.outage import Asker, Away, give_back
 from citius.cluster.redisclient import Script, checked
 from citius.errors import ServiceUnavailable
@@ -89,6 +89,7 @@ class Lock:
     def __init__(
         self, store: LockStore, name: str, *, ttl_s: float = TTL_S, asker: Asker | None = None
     ) -> None:
+        check_lasts("lock", "ttl_s", ttl_s)
         self._store = store
         self._name = name
         self._ttl_s = ttl_s

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 import msgspec
 
 from citius.cluster.byloop import ByLoop
-from citius.cluster.engines import cancel, encoded
+from citius.cluster.engines import cancel, check_lasts, encoded
 from citius.cluster.outage import RETRY_S, TIMEOUT_S, Asker, Away
 from citius.cluster.stats import Stats
 from citius.unknown_options import check_value
@@ -173,6 +173,7 @@ class Presence:
         stats: Stats | None = None,
         health: Health | None = None,
     ) -> None:
+        check_lasts("presence", "ttl_s", ttl_s)
         self._store = store
         self._topic = topic
         self._when_down = when_down
