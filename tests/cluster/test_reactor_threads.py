@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -67,6 +68,27 @@ def test_members_on_all_loops_are_there_and_leave(node: Server) -> None:
     for _ in range(4 * THREADS):
         wait_for(lambda: online() == names[:1], "the one that has stayed")
     sockets[0].peer.close()
+
+
+@pytest.mark.parametrize("own", [{}, {"OWN_CLIENT": "1"}], ids=["url", "client"])
+def test_all_loops_serve_while_the_engine_is_not_there_yet(
+    serve: Callable[..., Server], redis: Redis, own: dict[str, str]
+) -> None:
+    redis.kill()
+    options = ["--workers", "1", "--reactor-threads", str(THREADS)]
+    node = serve(APP, *options, env={"CLUSTER": redis.url, "LIMIT_BURST": "1000", **own})
+
+    def statuses(path: str) -> set[int]:
+        with ThreadPoolExecutor(8) as pool:
+            return set(pool.map(lambda _: node.get(path).status, range(40)))
+
+    for _ in range(3):
+        assert [statuses(path) for path in ("/limited", "/cached/a", "/online")] == [{200}] * 3
+        assert statuses("/count") == {503}
+        time.sleep(1.1)  # Redis is asked again, by all loops at once
+    redis.start()
+    for path in ("/limited", "/cached/a", "/online", "/once", "/count"):
+        wait_for(lambda path=path: statuses(path) == {200}, path)
 
 
 def on_loops(cluster: Cluster, *works: Callable[[], Awaitable[None]]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import threading
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -69,6 +70,8 @@ class OwnRedis:
         self._is_opened_here, self._is_alone = is_opened_here, is_alone
         self._timeout_s = timeout_s
         self._opening: asyncio.Task[None] | None = None
+        self._lock = threading.Lock()
+        """Loops of several threads may open it."""
 
     async def pipeline(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
         """The replies to several commands."""
@@ -111,11 +114,17 @@ class OwnRedis:
         """Open the client, if that is to be done here and has not been."""
         if not self._is_opened_here or self.client.is_open:
             return
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._open())
-            self._opening.add_done_callback(self._opened)
+        with self._lock:
+            opening = self._opening
+            if opening is None and not self.client.is_open:
+                opening = self._opening = asyncio.create_task(self._open())
+                opening.add_done_callback(self._opened)
+        if opening is None:
+            return
+        if opening.get_loop() is not asyncio.get_running_loop():
+            raise ConnectionLost("another thread is connecting")
         # It goes on when the one that waits for it is cancelled: others may wait, too.
-        await asyncio.shield(self._opening)
+        await asyncio.shield(opening)
 
     async def _open(self) -> None:
         await (self.client.open_alone() if self._is_alone else self.client.open())
@@ -133,8 +142,9 @@ class OwnRedis:
 
     async def close(self) -> None:
         """Let go of all connections, if they were opened here."""
-        if self._opening is not None:
-            await cancel([self._opening])
+        opening = self._opening
+        if opening is not None and opening.get_loop() is asyncio.get_running_loop():
+            await cancel([opening])
         if self._is_opened_here:
             await self.client.close()
 
