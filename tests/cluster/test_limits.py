@@ -104,6 +104,31 @@ def test_a_token_costs_what_the_rate_says(redis: Redis, rate: int) -> None:
     run(steps)
 
 
+@pytest.mark.parametrize(("interval_ms", "is_exact"), [(10, True), (5, False)])
+def test_what_is_slower_than_100_per_second_is_not_taken_in_advance(
+    redis: Redis, interval_ms: int, is_exact: bool
+) -> None:
+    async def steps() -> None:
+        node, other = (RedisBuckets(client(redis.url, 60), timeout_s=60, sync_s=60) for _ in "ab")
+        # With what the sync of 60 s would have for it.
+        scale = module.SYNC_S / 60
+
+        async def take(buckets: RedisBuckets) -> int:
+            taken = await buckets.take(b"all", round(interval_ms * MS / scale), 1000)
+            assert taken is not None
+            assert taken[0]
+            return taken[1]
+
+        for _ in range(10):
+            await take(node)
+        # What the other one finds is what was used, and no more, if that is exact.
+        assert (await take(other) == 1000 - 11) is is_exact
+        await node.stop()
+        await other.stop()
+
+    run(steps)
+
+
 @pytest.mark.parametrize("theirs", [["SET", "rate:all", "theirs"], ["RPUSH", "rate:all", "1"]])
 def test_what_others_have_put_under_the_key_of_a_bucket_is_replaced(
     redis: Redis, theirs: list[str]

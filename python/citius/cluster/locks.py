@@ -52,8 +52,7 @@ class Held:
     def __init__(self, fence: int) -> None:
         self.fence = fence
         """A number that is higher than that of all holders before; also of those before a restart of the
-        server, or a loss of Redis' memory, if the clock was not set back and there were fewer than 1 000
-        holders a second."""
+        server, or a loss of Redis' memory, if the clock was not set back."""
         self.is_lost = False
         """Whether another node may have it by now."""
 
