@@ -50,4 +50,4 @@ def test_nothing_but_an_acceptance_grants(serve_h3, protocol) -> None:
             assert client.terminated is None
 
     asyncio.run(main())
-    assert "refused a WebSocket or session with a status of success" in server.err
+    server.wait_for_log("refused a WebSocket or session with a status of success")
