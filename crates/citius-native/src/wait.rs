@@ -37,7 +37,27 @@ impl Until {
             Ok(ns) => Self::At(now().saturating_add(ns)),
         }
     }
+
+    /// What the first of `count` attempts has of this time, and at most five seconds if others follow.
+    pub(crate) fn share(self, count: u32) -> Self {
+        let time = match self {
+            Self::At(at) if count > 1 => at.saturating_sub(now()) / Nanos::from(count),
+            Self::Forever if count > 1 => Nanos::MAX,
+            _ => return self,
+        };
+        Self::At(now().saturating_add(time.min(SHARE_MAX)))
+    }
+
+    pub(crate) fn is_over(self) -> bool {
+        match self {
+            Self::Forever => false,
+            Self::Now => true,
+            Self::At(at) => now() >= at,
+        }
+    }
 }
+
+const SHARE_MAX: Nanos = 5_000_000_000;
 
 /// Why a wait has ended without an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -410,7 +430,7 @@ pub(crate) fn give_way(until: Until) -> Result<(), c_int> {
         return Err(codes::interrupted(Interrupted::Ended(ended)));
     }
     match until {
-        Until::At(at) if now() >= at => Err(codes::TIMEOUT),
+        Until::At(_) if until.is_over() => Err(codes::TIMEOUT),
         _ => Ok(()),
     }
 }

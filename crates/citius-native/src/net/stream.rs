@@ -15,6 +15,7 @@ use super::blocking;
 use super::driver::{Driver, Signals};
 use super::error::{NetError, Reason, Result};
 use super::tls::{self, TlsRules};
+use crate::codes;
 use crate::lock::lock;
 use crate::thread;
 use crate::wait::{self, Until};
@@ -66,19 +67,41 @@ impl Stream {
     /// Connects, to the first address of the host that takes the connection.
     pub(crate) fn connect(target: &Target, until: Until) -> Result<Self> {
         citius_goroutine::require_stack(STACK_BYTES);
+        let addresses = addresses(&target.host, target.port, until)?;
+        Self::connect_first(&addresses, target, until)
+    }
+
+    /// Connects to the first of these addresses that takes the connection. One that says nothing leaves time for the next.
+    pub(super) fn connect_first(
+        addresses: &[SocketAddr],
+        target: &Target,
+        until: Until,
+    ) -> Result<Self> {
         let mut failure = None;
-        for address in addresses(&target.host, target.port, until)? {
-            match Self::connect_to(address, target, until) {
+        let mut left = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+        for address in addresses {
+            let share = until.share(left);
+            left = left.saturating_sub(1);
+            match Self::connect_to(*address, target, share, until) {
                 Ok(stream) => return Ok(stream),
-                // There is no time for another address.
-                Err(error) if error.code != crate::codes::UNREACHABLE => return Err(error),
-                Err(error) => failure = Some(error),
+                Err(error) if error.code == codes::UNREACHABLE => failure = Some(error),
+                // Its share is over, and not the time.
+                Err(error) if error.code == codes::TIMEOUT && !until.is_over() => {
+                    failure = Some(error);
+                }
+                Err(error) => return Err(error),
             }
         }
         Err(failure.unwrap_or_else(|| no_address(&target.host)))
     }
 
-    fn connect_to(address: SocketAddr, target: &Target, until: Until) -> Result<Self> {
+    /// Connects to one address, by `share`, and secures the connection, by `until`.
+    fn connect_to(
+        address: SocketAddr,
+        target: &Target,
+        share: Until,
+        until: Until,
+    ) -> Result<Self> {
         let what = || format!("connecting to {} port {}", target.host, target.port);
         let socket = OutgoingSocket::connect(address);
         let socket = socket.map_err(|error| NetError::system(error, &what()))?;
@@ -96,7 +119,7 @@ impl Stream {
             moved: AtomicUsize::new(0),
             generation: thread::generation(),
         };
-        stream.signals.wait_writable(until, &what())?;
+        stream.signals.wait_writable(share, &what())?;
         let connected = stream.socket.connected();
         connected.map_err(|error| NetError::system(error, &what()))?;
         if let Some(rules) = &target.tls {

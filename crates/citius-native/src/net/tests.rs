@@ -1,11 +1,16 @@
-//! URLs, and responses in every division into two pieces.
+//! URLs, responses in every division into two pieces, and addresses that say nothing.
+
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 use citius_h1::client::{Asked, Content, Request};
 
 use super::error::Reason;
 use super::response::Reader;
+use super::stream::{Stream, Target};
 use super::tls::TlsRules;
 use super::url::Url;
+use crate::wait::Until;
 
 fn parsed(text: &str) -> Url {
     Url::parse(text, &TlsRules::default()).unwrap_or_else(|error| panic!("{text}: {}", error.text))
@@ -129,4 +134,33 @@ fn the_response_to_head_has_no_body_and_one_until_the_end_spoils_the_connection(
     let reader =
         read(&[b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200"], "GET", 5).expect("it is whole");
     assert!(!reader.keeps_alive());
+}
+
+/// A listener that takes no more connections, and those that it has not accepted.
+fn silent() -> (TcpListener, Vec<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let mut waiting = Vec::new();
+    while let Ok(one) = TcpStream::connect_timeout(&address, Duration::from_millis(100)) {
+        waiting.push(one);
+    }
+    (listener, waiting)
+}
+
+#[test]
+fn an_address_that_says_nothing_leaves_time_for_the_next() {
+    let (silent, _waiting) = silent();
+    let answering = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let addresses = [&silent, &answering].map(|one| one.local_addr().expect("its address"));
+    let target = Target {
+        host: "localhost".into(),
+        port: 0,
+        tls: None,
+    };
+    let second = 1_000_000_000;
+    let connected = Stream::connect_first(&addresses, &target, Until::within(4 * second));
+    assert!(connected.is_ok());
+    answering.accept().expect("a connection");
+    let alone = Stream::connect_first(&addresses[..1], &target, Until::within(second / 2));
+    assert_eq!(alone.err().map(|error| error.reason), Some(Reason::Timeout));
 }
