@@ -23,6 +23,8 @@ unexport PYTHONDONTWRITEBYTECODE
 RUST_SOURCES   := $(shell find crates Cargo.toml Cargo.lock rust-toolchain.toml \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \))
 PYTHON_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' -o -name py.typed)
 LOAD_SOURCES   := $(shell find lab/load -path lab/load/target -prune -o \( -name '*.rs' -o -name '*.toml' -o -name '*.lock' \) -print)
+# The load generator is a workspace of its own; most of the crates that it stands on are compiled for the server already.
+LOAD_CRATE     := --locked --manifest-path lab/load/Cargo.toml --target-dir target
 
 .DEFAULT_GOAL := help
 .PHONY: help setup environments build run check check-rust check-python fmt test test-rust test-python test-lab test-all test-sanitizers test-frameworks test-ray test-realworld test-matrix test-slow-paths test-nightly test-cluster test-portable test-wine check-portable check-wheel dist check-dist check-image site test-storm h2spec h3spec autobahn mcp-conformance mcp-comparison connect-conformance grpc-interop tus acme bench check-instructions lab answer fuzz fuzz-requests docs clean
@@ -49,9 +51,9 @@ $(MADE)/extension: $(MADE)/setup $(RUST_SOURCES) pyproject.toml
 lab/citius_lab/bin/citius-load: $(LOAD_SOURCES)
 	@scripts/need cargo
 	@echo "building the load generator"
-	@cargo build --release --locked --quiet --manifest-path lab/load/Cargo.toml
+	@cargo build --release --quiet $(LOAD_CRATE)
 	@mkdir -p lab/citius_lab/bin
-	@cp lab/load/target/release/citius-load $@.new && mv $@.new $@
+	@cp target/release/citius-load $@.new && mv $@.new $@
 
 # The lab stands on citius only through its command line, but lives in the same environment; as a plain path,
 # for setuptools' finder would be half a megabyte of every process there, contestants among them.
@@ -104,7 +106,7 @@ check-rust: ## its half that needs no extension
 	cargo fmt --all --check
 	cargo fmt --manifest-path lab/load/Cargo.toml --check
 	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
-	cargo clippy --locked --quiet --manifest-path lab/load/Cargo.toml --all-targets -- -D warnings
+	cargo clippy --quiet $(LOAD_CRATE) --all-targets -- -D warnings
 
 check-python: $(MADE)/extension $(MADE)/lab ## the other half of check
 	$(BIN)/ruff format --check .
@@ -117,8 +119,9 @@ test: test-rust test-python test-lab ## everything that is tested in a few minut
 
 test-rust: ## what cargo tests
 	@scripts/need cargo
-	cargo test --locked --workspace
-	cargo test --locked --manifest-path lab/load/Cargo.toml
+	cargo test --locked --workspace --lib --bins --tests --examples
+	cargo test --locked --package citius-handler --doc
+	cargo test $(LOAD_CRATE)
 
 test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests
 	$(BIN)/pytest -q -m "not slow" $(PARALLEL) --ignore tests/tidy --ignore tests/typing
@@ -183,7 +186,7 @@ test-storm: $(MADE)/extension ## hostile traffic against several reactors in one
 test-sanitizers: ## Rust tests of threads with ThreadSanitizer, of goroutines with AddressSanitizer; CASES=extension: the extension, without a GIL
 	@case "$(CASES)" in extension) scripts/sanitize-extension ;; *) SANITIZER=thread scripts/sanitize && scripts/sanitize ;; esac
 
-test-nightly: test-storm test-matrix test-slow-paths test-portable autobahn ## every Python, slow paths, suites in full, an hour of fuzzing, storms, all slow tests
+test-nightly: test-storm test-matrix test-slow-paths check-portable test-portable autobahn ## every Python, slow paths, Windows, suites in full, an hour of fuzzing, storms, all slow tests
 	if command -v go > /dev/null; then $(MAKE) connect-conformance; fi
 	$(MAKE) fuzz SECONDS=720
 	$(MAKE) fuzz-requests REQUESTS=1000000

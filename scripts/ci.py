@@ -126,7 +126,6 @@ JUDGES = (
     judge("newest-python", "test-matrix PYTHONS=3.14 CASES=inside"),
     judge("frameworks", "test-frameworks"),
     judge("fuzz", "fuzz SECONDS=6", is_patient=True),
-    judge("check-portable", "check-portable", is_patient=True),
     judge("connect-conformance", "connect-conformance CASES=fast", "go"),
     judge("instructions", "check-instructions"),
     judge("mcp-conformance", "mcp-conformance"),
