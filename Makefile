@@ -119,8 +119,7 @@ test: test-rust test-python test-lab ## everything that is tested in a few minut
 
 test-rust: ## what cargo tests
 	@scripts/need cargo
-	cargo test --locked --workspace --lib --bins --tests --examples
-	cargo test --locked --package citius-handler --doc
+	cargo test --locked --workspace
 	cargo test $(LOAD_CRATE)
 
 test-python: $(MADE)/extension $(MADE)/lab ## what pytest tests

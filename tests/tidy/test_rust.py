@@ -12,8 +12,6 @@ CRATES = sorted(path.parent for path in ROOT.glob("crates/*/Cargo.toml"))
 ENGINE = CRATES
 FUNCTION_LINES_MAX = 60
 CYCLE_FILES_MAX = 3
-EXAMPLES = "citius-handler"
-"""The crate whose documentation has examples: `make test-rust` compiles those of no other."""
 
 FUNCTION = re.compile(
     r"^( *)(?:pub(?:\(\w+\))? )?(?:(?:const|unsafe|async|extern \"C\") )*fn (\w+)"
@@ -52,20 +50,6 @@ def test_functions_are_short(crate: Path) -> None:
         for function in long_functions(path.read_text())
     }
     assert not long
-
-
-def test_examples_in_documentation_are_compiled() -> None:
-    """Blocks between fences are examples to rustdoc, unless they are marked as text."""
-    fence = re.compile(r"^\s*//[/!] *```(.*)$", re.MULTILINE)
-    found = {
-        str(path.relative_to(ROOT))
-        for crate in CRATES
-        if crate.name != EXAMPLES
-        for path in crate.rglob("*.rs")
-        for kind in fence.findall(path.read_text())[::2]
-        if kind != "text"
-    }
-    assert not found
 
 
 def test_safety_notes_say_the_reason_at_the_place() -> None:
