@@ -20,7 +20,7 @@ use citius_quic::{
 use smallvec::SmallVec;
 
 use crate::conn::read_file;
-use crate::system::{Errno, exact_instant};
+use crate::system::{DatagramSocket, Errno, exact_instant};
 
 /// Bytes of one stream that are passed on before others have their turn.
 const READ_BYTES_MAX: usize = 64 * 1024;
@@ -84,6 +84,8 @@ pub(crate) struct Carrier {
     pub(crate) allowance: Allowance,
     /// What may be sent to addresses that are not the client's.
     pub(crate) elsewhere: Elsewhere,
+    /// Datagrams that one call may send to the client, as far as is known of the way to it.
+    pub(crate) run_max: usize,
     /// Where the client may have gone.
     moving: Option<Moving>,
     /// How it is closed, if HTTP/3 has said so.
@@ -141,6 +143,7 @@ impl Carrier {
             bound,
             allowance,
             elsewhere: Elsewhere::default(),
+            run_max: usize::MAX,
             arrived: Vec::new(),
             is_active: false,
             is_in_hand: false,
@@ -193,10 +196,32 @@ impl Carrier {
         None
     }
 
-    /// Whether its datagrams go to an address that the client has not proven.
+    /// How many datagrams one call may send. Of a run that is not allowed as a whole, the first datagrams would be.
     #[inline]
-    pub(crate) fn is_moving(&self) -> bool {
-        self.moving.is_some()
+    pub(crate) fn run_max(&self) -> usize {
+        if self.allowance.is_limited() || self.moving.is_some() {
+            1
+        } else {
+            self.run_max
+        }
+    }
+
+    /// Sends a run of datagrams. `false`: there is no room, and it is kept.
+    pub(crate) fn send(
+        &mut self,
+        socket: &DatagramSocket,
+        transmit: Transmit,
+        bytes: &[u8],
+    ) -> bool {
+        match socket.transmit(&transmit, bytes) {
+            Err(Errno::AGAIN) => {
+                self.unsent = Some((transmit, bytes.to_vec()));
+                return false;
+            }
+            Ok(false) => self.run_max = 1,
+            Ok(true) | Err(_) => {}
+        }
+        true
     }
 
     /// Whether a datagram may leave, whose client is known at `known`; `challenges` is what there was before it was made.
@@ -243,6 +268,7 @@ impl Carrier {
         is_proven.then(|| {
             self.moving = None;
             self.elsewhere.proven();
+            self.run_max = usize::MAX;
             moving.to
         })
     }

@@ -720,16 +720,11 @@ impl Reactor {
             && let Some(socket) = quic.sockets.get(carrier.socket as usize)
         {
             let now = exact_instant();
-            // Of a run that is not allowed as a whole, the first datagrams would be.
-            let run_max = if carrier.allowance.is_limited() || carrier.is_moving() {
-                1
-            } else {
-                socket.run_max().min(RUN_MAX)
-            };
             comes_again = true;
             for _ in 0..RUNS_PER_TURN {
                 quic.outgoing.clear();
                 let challenges = carrier.challenges();
+                let run_max = carrier.run_max().min(socket.run_max()).min(RUN_MAX);
                 let made = carrier
                     .connection
                     .poll_transmit(now, run_max, &mut quic.outgoing);
@@ -745,8 +740,7 @@ impl Reactor {
                     // It is lost, as on the network, until the client has proven its address.
                     continue;
                 }
-                if socket.transmit(&transmit, &quic.outgoing) == Err(Errno::AGAIN) {
-                    carrier.unsent = Some((transmit, quic.outgoing.clone()));
+                if !carrier.send(socket, transmit, &quic.outgoing) {
                     quic.wait_for_room(conn.id, carrier.socket, &self.poller);
                     comes_again = false;
                     break;

@@ -3,6 +3,7 @@
 //! One call receives what has come, up to 64 datagrams of a sender in one piece (GRO), and one call sends a run of equally
 //! long ones (GSO). `quinn-udp` knows the control messages of that.
 
+use std::cell::RefCell;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,7 +25,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct DatagramSocket {
     socket: Socket,
-    state: UdpSocketState,
+    state: RefCell<UdpSocketState>,
     local: SocketAddr,
 }
 
@@ -64,7 +65,7 @@ impl DatagramSocket {
         let state = UdpSocketState::new((&socket).into()).map_err(|error| errno(&error))?;
         Ok(Self {
             socket,
-            state,
+            state: RefCell::new(state),
             local,
         })
     }
@@ -80,12 +81,12 @@ impl DatagramSocket {
 
     /// Whether datagrams leave in one piece or not at all.
     pub(crate) fn keeps_whole(&self) -> bool {
-        !self.state.may_fragment()
+        !self.state.borrow().may_fragment()
     }
 
     /// Datagrams of one size that one call may send.
     pub(crate) fn run_max(&self) -> usize {
-        self.state.max_gso_segments()
+        self.state.borrow().max_gso_segments()
     }
 
     /// Receives what has come, as far as one call can, and passes it to `take`; returns how many pieces.
@@ -100,6 +101,7 @@ impl DatagramSocket {
             std::array::from_fn(|_| pieces.next().expect("as many as there are"));
         let n = self
             .state
+            .borrow()
             .recv((&self.socket).into(), &mut pieces, &mut meta)
             .map_err(|error| errno(&error))?;
         for (piece, meta) in pieces.iter().zip(&meta).take(n) {
@@ -114,23 +116,56 @@ impl DatagramSocket {
         Ok(n)
     }
 
-    /// Sends what `transmit` describes of `bytes`.
+    /// Sends what `transmit` describes of `bytes`. `false`: the way to its destination takes no runs, as those through tunnels
+    /// and other devices that leave checksums to the kernel; each datagram was sent by itself.
     ///
     /// # Errors
     /// `EAGAIN`: the socket takes nothing more now. With every other error the datagrams are lost, as they may be on their way.
-    pub(crate) fn transmit(&self, transmit: &Transmit, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn transmit(&self, transmit: &Transmit, bytes: &[u8]) -> Result<bool> {
+        let bytes = bytes.get(..transmit.size).unwrap_or(bytes);
+        let sent = self.send(transmit, bytes, transmit.segment_size);
+        let Err(error @ (Errno::IO | Errno::INVAL)) = sent else {
+            return sent.map(|()| true);
+        };
+        let run = transmit
+            .segment_size
+            .filter(|each| (1..bytes.len()).contains(each));
+        for datagram in run.map(|each| bytes.chunks(each)).into_iter().flatten() {
+            // One for which there is no room now is lost, as on the network.
+            let _ = self.send(transmit, datagram, None);
+        }
+        self.restore();
+        run.map_or(Err(error), |_| Ok(false))
+    }
+
+    fn send(
+        &self,
+        transmit: &Transmit,
+        contents: &[u8],
+        segment_size: Option<usize>,
+    ) -> Result<()> {
         let transmit = quinn_udp::Transmit {
             destination: transmit.destination,
             ecn: transmit
                 .ecn
                 .and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
-            contents: bytes.get(..transmit.size).unwrap_or(bytes),
-            segment_size: transmit.segment_size,
+            contents,
+            segment_size,
             src_ip: transmit.src_ip,
         };
         self.state
+            .borrow()
             .try_send((&self.socket).into(), &transmit)
             .map_err(|error| errno(&error))
+    }
+
+    /// After a failure `quinn-udp` would send no more runs to anyone, and no ECN. It may be of one client's way alone: that takes no
+    /// runs, or the address of this machine that the client knows is gone.
+    #[cold]
+    fn restore(&self) {
+        if let Ok(state) = UdpSocketState::new((&self.socket).into()) {
+            self.state.replace(state);
+        }
     }
 
     /// Has the kernel keep `bytes` of datagrams that were not received yet; returns how many it keeps.
@@ -172,4 +207,71 @@ fn errno(error: &std::io::Error) -> Errno {
     error
         .raw_os_error()
         .map_or(Errno::IO, Errno::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::OwnedFd;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn bound() -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let set = socket.set_read_timeout(Some(Duration::from_secs(20)));
+        set.expect("a time to wait");
+        socket
+    }
+
+    fn datagrams(socket: UdpSocket) -> DatagramSocket {
+        DatagramSocket::new(OwnedFd::from(socket).into()).expect("a UDP socket")
+    }
+
+    fn transmit(destination: SocketAddr, size: usize, each: usize) -> Transmit {
+        Transmit {
+            destination,
+            ecn: Some(EcnCodepoint::Ect0),
+            size,
+            segment_size: Some(each),
+            src_ip: None,
+        }
+    }
+
+    #[test]
+    fn what_fails_for_one_client_changes_nothing_for_others() {
+        let (one, other) = (bound(), datagrams(bound()));
+        let server = datagrams(bound());
+        let run_max = server.run_max();
+        let bytes = [7; 1500];
+
+        // The kernel takes at most 128 datagrams in a run.
+        let to = one.local_addr().expect("an address");
+        let is_run = server.transmit(&transmit(to, 1500, 10), &bytes);
+        assert_eq!(is_run, Ok(run_max == 1));
+        for _ in 0..150 {
+            assert_eq!(one.recv(&mut [0; 100]).expect("a datagram"), 10);
+        }
+
+        assert_eq!(server.run_max(), run_max);
+
+        // No port is 0: a single datagram fails as one does whose source address is gone.
+        let nowhere = transmit(SocketAddr::new(to.ip(), 0), 250, 1000);
+        assert_eq!(server.transmit(&nowhere, &bytes), Err(Errno::INVAL));
+
+        assert_eq!(server.run_max(), run_max);
+        let is_run = server.transmit(&transmit(to, 250, 100), &bytes);
+        assert_eq!(is_run, Ok(true));
+        let sizes = [100, 100, 50].map(|_| one.recv(&mut [0; 200]).expect("a datagram"));
+        assert_eq!(sizes, [100, 100, 50]);
+
+        let alone = Transmit {
+            segment_size: None,
+            ..transmit(other.local(), 100, 0)
+        };
+        assert_eq!(server.transmit(&alone, &bytes), Ok(true));
+        let mut ecn = None;
+        let taken = other.receive(&mut DatagramBuffers::new(), |arrived| ecn = arrived.ecn);
+        assert_eq!((taken, ecn), (Ok(1), Some(EcnCodepoint::Ect0)));
+    }
 }

@@ -197,7 +197,7 @@ impl DatagramSocket {
         match *self {}
     }
 
-    pub(crate) fn transmit(&self, _: &Transmit, _: &[u8]) -> Result<()> {
+    pub(crate) fn transmit(&self, _: &Transmit, _: &[u8]) -> Result<bool> {
         match *self {}
     }
 
