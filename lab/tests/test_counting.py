@@ -332,7 +332,6 @@ def test_a_contestant_is_counted_and_a_second_call_has_nothing_left_to_do(tmp_pa
     assert deep is not None
     # asyncio's streams take some hundred thousand; a turn for 24 of them costs each of them less.
     assert 10_000 < (deep.value or 0) < (plain.value or 0) < 1_000_000
-    assert plain.differ < 0.5  # the collector of garbage may have its turn in one of them
     silent = figures["trial/closed", "hello", "never-listens"].count
     assert silent is not None
     assert "ended with code 1" in silent.fault
