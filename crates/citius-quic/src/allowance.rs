@@ -151,7 +151,7 @@ mod tests {
         const HANDSHAKE: u8 = 0xe0;
         const SHORT: u8 = 0x40;
         let new = || Allowance::new(false, earned(INITIAL, 1, 1200));
-        // Whoever has begun knows the id that it has begun with.
+        // The client has chosen id 1 itself, so that a datagram with it proves nothing.
         for kind in [INITIAL, HANDSHAKE, SHORT] {
             let mut allowance = new();
             allowance.add(earned(kind, 1, 100));
