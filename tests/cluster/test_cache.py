@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,6 @@ KINDS = [
     "shared",
     *(pytest.param(name, marks=NO_REDIS) for name in ("redis", "own-redis")),
 ]
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    made = Redis(tmp_path / "redis")
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import random
 import shutil
 import socket
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -23,13 +22,6 @@ if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
 
 MS = 1_000_000
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    made = Redis(tmp_path / "redis")
-    yield made
-    made.close()
 
 
 def ideal(at: list[float]) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,13 +38,6 @@ class TellingNode(Node):
         self.room = TellingRoom()
         self.rooms["a"] = self.room
         self.cluster.share("a", self.room)
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    made = Redis(tmp_path / "redis")
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("when_down", ["queue", "local"])

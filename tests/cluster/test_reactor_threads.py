@@ -8,9 +8,8 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,13 +23,6 @@ if shutil.which("redis-server") is None:
 
 APP = application("cluster_app")
 THREADS = 3
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    made = Redis(tmp_path / "redis")
-    yield made
-    made.close()
 
 
 @pytest.fixture(params=["url", "client", "none"])

@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from citius import App
@@ -25,13 +23,6 @@ from virtual_time import VirtualLoop
 
 if shutil.which("redis-server") is None:
     pytest.skip("redis-server is not installed", allow_module_level=True)
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    made = Redis(tmp_path / "redis")
-    yield made
-    made.close()
 
 
 def stand_still(seconds: float) -> None:
