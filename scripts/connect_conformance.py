@@ -29,6 +29,11 @@ WAYS = {
 FAST = {"asgi": [], "native": [], "wsgi": ["--run", "**/Protocol:PROTOCOL_GRPC/**"]}
 """Options of the suite."""
 
+RACES = "Timeouts/**/Protocol:PROTOCOL_CONNECT/**/unary"
+"""Cases whose verdict hangs on the suite's own timing: its client ends at the deadline that it has sent. When
+the response comes just then, it can stop between head and body, and the suite parses an empty error document.
+What a client that waits is sent, tests/rpc/test_rpc_paths.py checks."""
+
 
 def judge(tools: Path, way: str, chosen: list[str]) -> int:
     """Runs the cases; exit code 0: all of them pass."""
@@ -36,7 +41,8 @@ def judge(tools: Path, way: str, chosen: list[str]) -> int:
     python = tools / "environment/bin/python"
     began = time.monotonic()
     done = subprocess.run(
-        [tools / "connectconformance", "--conf", HERE / "suite.yaml", "--mode", "server", *chosen, "--",
+        [tools / "connectconformance", "--conf", HERE / "suite.yaml", "--mode", "server",
+         "--known-flaky", RACES, *chosen, "--",
          python, HERE / "server.py", *WAYS[way]],
         env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
