@@ -39,7 +39,7 @@ def fake_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter windows and warm-ups than a measurement may have: what a run does is the same."""
     for name, value in (
         ("run.WATCH_RUN_S", 0.2),
@@ -51,6 +51,13 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
         ("budget.WINDOW_MIN_S", 0.08),
     ):
         monkeypatch.setattr(f"citius_lab.measure.{name}", value)
+
+
+@pytest.fixture
+def brief(short_windows: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short windows, and one round where a measurement has at least three."""
+    for name in ("plan.ROUNDS_MIN", "plan.ROUNDS_MAX", "run.ROUNDS_MIN", "history.ROUNDS_MIN"):
+        monkeypatch.setattr(f"citius_lab.measure.{name}", 1)
 
 
 @pytest.fixture

@@ -33,8 +33,9 @@ note = "for tests"
 json = "none"
 records = "none"
 start = ["{python}", "{source}/server.py", "MANNER", "{port}", "{shared}/python"]
-workloads = ["classify", "million-loop", "fibonacci"]
+workloads = [WORKLOADS]
 """
+WORKLOADS = '"classify", "million-loop", "fibonacci"'
 SERVER = """
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -81,10 +82,11 @@ ThreadingHTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
 """
 
 
-def _write_cheat(folder: Path, manner: str) -> None:
+def _write_cheat(folder: Path, manner: str, workloads: str = WORKLOADS) -> None:
     source = folder / "cheat"
     source.mkdir()
-    (source / "contestant.toml").write_text(DEFINITION.replace("MANNER", manner))
+    definition = DEFINITION.replace("MANNER", manner).replace("WORKLOADS", workloads)
+    (source / "contestant.toml").write_text(definition)
     (source / "server.py").write_text(SERVER)
     shared = folder / "shared"
     shared.symlink_to(paths.lab_root() / "contestants" / "shared")
@@ -186,7 +188,7 @@ def test_a_run_asks_again_when_it_has_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _ask_few(monkeypatch)
-    _write_cheat(tmp_path, "remembers late")
+    _write_cheat(tmp_path, "remembers late", '"million-loop"')
     out = tmp_path / "out"
     only = ["--only", "cheat", "--budget", "3", "--out", str(out)]
     done = CliRunner().invoke(lab, ["--contestants", str(tmp_path), "run", "quick", *only])

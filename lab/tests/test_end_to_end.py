@@ -56,7 +56,7 @@ def quick(out: Path, *names: str, seconds: float = 4) -> Result:
     return invoke(*own, "run", "quick", "--out", str(out), "--time-budget", str(seconds), *only)
 
 
-@pytest.mark.usefixtures("fake_load", "all_cpus", "brief")
+@pytest.mark.usefixtures("fake_load", "all_cpus", "short_windows")
 def test_plans_launches_drives_records_analyses_and_reports(tmp_path: Path) -> None:
     done = quick(tmp_path / "out", "fake")
     assert done.exit_code == 0, done.output
@@ -69,6 +69,7 @@ def test_plans_launches_drives_records_analyses_and_reports(tmp_path: Path) -> N
         ("fibonacci", 1),
     }
     (part,) = results.run["plan"]["parts"]
+    assert part["rounds"] >= 3
     firsts = [entry for entry in measured if not entry["again"]]
     assert len(firsts) == 3 * part["rounds"]
     # The noise floor: a case of each class once more.

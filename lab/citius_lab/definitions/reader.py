@@ -9,6 +9,7 @@ contestant) is checked by the module that owns the dataclass.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import tomllib
 import types
 from typing import (
@@ -76,7 +77,7 @@ def expect_known(path: Path, key: str, name: str, known: Iterable[str]) -> None:
 def _dataclass(
     kind: type[T], table: Mapping[str, Any], path: Path, place: str, given: Mapping[str, Any]
 ) -> T:
-    hints = get_type_hints(kind)
+    hints = _types_of(kind)
     fields = {
         field.name: field
         for field in dataclasses.fields(cast("Any", kind))
@@ -101,6 +102,12 @@ def _dataclass(
                 f"{path}: {where}the key {name!r} is missing; expected {_words(hints[name])}"
             )
     return kind(**values)
+
+
+@functools.cache
+def _types_of(kind: type[Any]) -> Mapping[str, Any]:
+    """Return the types of a dataclass's fields; there are a few classes, and hundreds of files of each."""
+    return get_type_hints(kind)
 
 
 def _value(hint: Any, given: object, path: Path, place: str) -> Any:
