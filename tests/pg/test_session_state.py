@@ -503,6 +503,62 @@ async def test_a_statement_belongs_to_its_block(pool: Pool) -> None:
 
 
 @pooled(size=1)
+async def test_a_savepoint_ends_with_the_block_around_it(pool: Pool) -> None:
+    """Left open by a task, it read and wrote in the transaction of the next request."""
+    await pool.execute("CREATE TABLE IF NOT EXISTS left_open (x int)")
+    await pool.execute("TRUNCATE left_open")
+    async with pool.transaction() as tx:
+        inner = await tx.transaction().__aenter__()
+        innermost = await inner.transaction().__aenter__()
+        kept = innermost.execute("INSERT INTO left_open VALUES (1)")
+    async with pool.transaction() as other:
+        await other.execute("INSERT INTO left_open VALUES (100)")
+        for block in (inner, innermost):
+            with pytest.raises(RuntimeError):
+                await block.execute("INSERT INTO left_open VALUES (2)")
+            with pytest.raises(RuntimeError):
+                await block.copy_in("COPY left_open FROM STDIN", b"3\n")
+            with pytest.raises(RuntimeError):
+                await block.transaction().__aenter__()
+            with pytest.raises(pg.TransactionOver):
+                await block.__aexit__(None, None, None)
+            # What leaves its block is its own error, and the savepoint is not looked for in the other's.
+            assert await block.__aexit__(KeyError, KeyError(), None) is None
+        with pytest.raises(pg.TransactionOver):
+            await kept
+    assert await pool.fetch("SELECT x FROM left_open") == [(100,)]
+
+
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_no_statement_comes_behind_the_commit(server: Server, is_inner: bool) -> None:
+    """While COMMIT was waited for, those of another task were transactions of their own."""
+
+    async def main() -> None:
+        async with pg.Pool(server.dsn, size=1) as pool:
+            await pool.execute("DROP TABLE IF EXISTS behind, twice")
+            await pool.execute("CREATE TABLE behind (x int)")
+            await pool.execute("CREATE TABLE twice (x int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+            has_begun = asyncio.Event()
+
+            async def write(block: pg.Transaction) -> None:
+                while True:
+                    await block.execute("INSERT INTO behind VALUES (1)")
+                    has_begun.set()
+
+            with pytest.raises(pg.UniqueViolation):
+                async with pool.transaction() as tx:
+                    await tx.execute("INSERT INTO twice VALUES (1), (1)")
+                    block = await tx.transaction().__aenter__() if is_inner else tx
+                    writing = asyncio.create_task(write(block))
+                    await has_begun.wait()
+            with pytest.raises(RuntimeError):
+                await writing
+            assert await pool.fetch("SELECT x FROM behind") == []
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@pooled(size=1)
 async def test_savepoints_side_by_side_are_refused(pool: Pool) -> None:
     """databases D17: the one that failed undid what the other had done."""
     await pool.execute("CREATE TABLE IF NOT EXISTS beside (x int)")

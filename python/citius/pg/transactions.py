@@ -119,8 +119,12 @@ class Transaction(Statements, Commits):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._is_over and error is not None:
+            return  # the block around it has ended, and has decided about it
+        self.check_block()
         session = self.live_session()
-        self._is_over = True
+        # Before it is committed: a statement behind the COMMIT would be a transaction of its own.
+        self._end_block()
         is_clean = False
         try:
             if session.is_closed:
@@ -242,12 +246,18 @@ class Transaction(Statements, Commits):
         assert self._session is not None
         await self._pool.core.script(sql, self._session.core)
 
-    def _leave(self, is_clean: bool) -> None:
+    def _end_block(self) -> None:
+        """Take no more statements; nor do savepoints that are open, whose session another block gets next."""
         self._is_over = True
         for name in METHODS:
             self.__dict__.pop(name, None)
         if self._block is not None:
             self._block.end()
+        if self._inner is not None:
+            self._inner._end_block()
+
+    def _leave(self, is_clean: bool) -> None:
+        self._end_block()
         if self._outer is not None:
             if self._outer._inner is self:
                 self._outer._inner = None
