@@ -99,3 +99,28 @@ async def test_several_consumers_of_one_listener(pool) -> None:
         await pool.execute("NOTIFY shared, '2'")
         heard = await asyncio.gather(waiting[0], waiting[2])
         assert sorted(notification.payload for notification in heard) == ["1", "2"]
+
+
+def test_a_host_that_is_passed_over_is_no_loss(server, own_server) -> None:
+    """The end of its session counted as that of the next host's: one more was connected at each turn."""
+    own_server.stop()
+    own_server.start(default_transaction_read_only="on")
+    hosts = f"host={own_server.directory},{server.directory} target_session_attrs=read-write"
+
+    async def main() -> None:
+        gaps = []
+        async with (
+            pg.Pool(f"{hosts} user={server.user} dbname=postgres", size=1) as pool,
+            pool.listen("second", on_gap=lambda: gaps.append(1)) as notifications,
+        ):
+            for _ in range(5):
+                # Each connects to both hosts, as the first one would.
+                async with pool.listen("other"):
+                    pass
+            await pool.execute("NOTIFY second, 'heard'")
+            assert (await anext(notifications)).payload == "heard"
+            assert gaps == []
+            listening = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%second%'"
+            assert await pool.fetch_value(listening) == 1
+
+    asyncio.run(asyncio.wait_for(main(), 60))

@@ -111,10 +111,11 @@ class Listener:
         return self._queue.popleft()
 
     async def _connect(self) -> None:
-        self._lost.clear()
         session = await open_session(
             self._pool.core, self._pool.types, self._pool.targets, self._ended
         )
+        # Sessions with other hosts, or secured otherwise, have been tried and ended before this one.
+        self._lost.clear()
         session.on_notification = self._take
         silence = SessionLost(f"{session.target}: no response to LISTEN")
         async with first_use(session, silence):
