@@ -1255,10 +1255,10 @@ class PgConnection:
         """What is to be sent."""
     def terminate(self) -> None:
         """Say goodbye to the server."""
-    def copy_data(self, data: bytes) -> None:
-        """Send data of a COPY."""
-    def end_copy(self, why: str | None = None) -> None:
-        """End the data of a COPY; with a reason the server refuses it."""
+    def copy_data(self, call: PgCall, data: bytes) -> None:
+        """Send data of a COPY; nothing if it is not the one that is under way."""
+    def end_copy(self, call: PgCall, why: str | None = None) -> None:
+        """End the data of a COPY if it is the one that is under way; with a reason the server refuses it."""
     def attach(self, reactor: Carrier, fd: int) -> None:
         """Have a reactor carry the bytes."""
     def detach(self, reactor: Carrier, wake: Callable[[], None]) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import threading
 import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
 from decimal import Decimal
 
 import msgspec
@@ -328,3 +330,128 @@ async def test_a_copy_whose_source_fails_with_a_text_of_any_kind(pool) -> None:
             assert caught.value is error
         await tx.execute("INSERT INTO reasons VALUES ('after')")
     assert await pool.fetch("SELECT a FROM reasons") == [("before",), ("after",)]
+
+
+@pooled(size=1)
+async def test_a_copy_does_not_reach_into_the_next_block(pool) -> None:
+    """Refused by the server while its source paused, it ended the COPY that another request had begun."""
+    await pool.execute("CREATE TABLE IF NOT EXISTS reached (x int)")
+    await pool.execute("TRUNCATE reached")
+    sent, goes_on, other_sent, other_ends = (asyncio.Event() for _ in range(4))
+
+    async def refused() -> AsyncIterator[bytes]:
+        yield b"x\n" * 40_000
+        sent.set()
+        await goes_on.wait()
+        yield b"1\n"
+
+    async def taken() -> AsyncIterator[bytes]:
+        yield b"5\n" * 40_000
+        other_sent.set()
+        await other_ends.wait()
+        yield b"6\n"
+
+    with contextlib.suppress(KeyError):
+        async with pool.transaction() as tx:
+            first = asyncio.create_task(tx.copy_in("COPY reached FROM STDIN", refused()))
+            await sent.wait()
+            raise KeyError
+    second = asyncio.create_task(pool.copy_in("COPY reached FROM STDIN", taken()))
+    await other_sent.wait()
+    goes_on.set()
+    with pytest.raises(pg.ServerError, match="invalid input syntax"):
+        await first
+    other_ends.set()
+    assert await second == 40_001
+    assert await pool.fetch_value("SELECT count(*) FROM reached") == 40_001
+
+
+@pooled(size=1)
+async def test_a_copy_that_is_cancelled_ends_no_other_of_its_block(pool) -> None:
+    """It told the server that there was no more data, whose COPY ever was under way."""
+    await pool.execute("CREATE TABLE IF NOT EXISTS ended (x int)")
+    await pool.execute("TRUNCATE ended")
+    sent, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b"1\n" * 40_000
+        sent.set()
+        await goes_on.wait()
+        yield b"1\n"
+
+    async with pool.transaction() as tx:
+        first = asyncio.create_task(tx.copy_in("COPY ended FROM STDIN", slow()))
+        await sent.wait()
+        second = asyncio.create_task(tx.copy_in("COPY ended FROM STDIN", b"2\n"))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.wait({second})
+        goes_on.set()
+        assert await first == 40_001
+    assert await pool.fetch("SELECT DISTINCT x FROM ended") == [(1,)]
+
+
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_the_end_of_a_block_cuts_what_it_copies(server, is_inner: bool) -> None:
+    """The ROLLBACK waited for a source, and for a consumer; until then nobody had the session."""
+
+    async def fail(pool: pg.Pool, begin: Callable[[pg.Transaction], Awaitable[None]]) -> None:
+        async with pool.transaction() as tx:
+            if not is_inner:
+                await begin(tx)
+                raise KeyError
+            with contextlib.suppress(KeyError):
+                async with tx.transaction() as inner:
+                    await begin(inner)
+                    raise KeyError
+            assert await tx.fetch_value("SELECT 1") == 1
+
+    async def main() -> None:
+        goes_on, tasks = asyncio.Event(), list[asyncio.Task[object]]()
+
+        async def read(tx: pg.Transaction) -> None:
+            begun = asyncio.Event()
+
+            async def consume() -> None:
+                async with tx.copy_out("COPY (SELECT generate_series(1, 1000000)) TO STDOUT") as it:
+                    async for _ in it:
+                        begun.set()
+                        await goes_on.wait()
+
+            tasks.append(asyncio.create_task(consume()))
+            await begun.wait()
+
+        async def write(tx: pg.Transaction) -> None:
+            begun = asyncio.Event()
+
+            async def source() -> AsyncIterator[bytes]:
+                yield b"1\n" * 40_000
+                begun.set()
+                await goes_on.wait()
+
+            tasks.append(asyncio.create_task(tx.copy_in("COPY cut FROM STDIN", source())))
+            await begun.wait()
+
+        async with pg.Pool(server.dsn, size=1) as pool:
+            await pool.execute("CREATE TABLE IF NOT EXISTS cut (x int)")
+            for begin in (read, write):
+                with contextlib.suppress(KeyError):
+                    await fail(pool, begin)
+                assert await pool.fetch("SELECT x FROM cut") == []
+            goes_on.set()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            assert [type(it) for it in results] == [pg.TransactionOver, pg.QueryCanceled]
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+@pooled(size=1)
+async def test_a_savepoint_that_is_undone_cuts_nothing_that_came_before(pool) -> None:
+    async with (
+        pool.transaction() as tx,
+        tx.copy_out("COPY (SELECT generate_series(1, 3)) TO STDOUT") as chunks,
+    ):
+        with contextlib.suppress(KeyError):
+            async with tx.transaction():
+                raise KeyError
+        assert b"".join([chunk async for chunk in chunks]) == b"1\n2\n3\n"

@@ -7,6 +7,7 @@ import contextlib
 import datetime as dt
 import decimal
 import enum
+import functools
 import ipaddress
 import uuid
 from collections import deque
@@ -17,11 +18,12 @@ import msgspec
 
 from citius.databases.wakeups import Wakeups
 from citius.pg import infinity
-from citius.pg.errors import PostgresError
+from citius.pg.errors import PostgresError, block_over
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from citius._core import PgCall
     from citius.pg.pool import Pool
     from citius.pg.session import Session
     from citius.pg.transactions import Transaction
@@ -53,7 +55,8 @@ class CopyOut:
         self._session: Session | None = None
         self._chunks: deque[bytes] = deque()
         self._waiting_bytes = 0
-        self._is_paused = False
+        self._is_paused = self._is_cut = False
+        self._call: PgCall | None = None
         self._task: asyncio.Task[int] | None = None
         self._news = Wakeups()
 
@@ -66,9 +69,10 @@ class CopyOut:
             self._transaction.check_block()
             self._session = self._transaction.live_session()
         self._session.hold()
+        self._session.copies.add(self._cut)
         self._session.copying = _READING
-        call = self._pool.core.copy(self._sql, self._session.core, self._take)
-        self._task = asyncio.get_running_loop().create_task(_wait_for(call))
+        self._call = self._pool.core.copy(self._sql, self._session.core, self._take)
+        self._task = asyncio.get_running_loop().create_task(_wait_for(self._call))
         self._task.add_done_callback(self._ended)
         return self
 
@@ -85,6 +89,8 @@ class CopyOut:
         task.cancel()
         self._chunks.clear()
         # What comes now is dropped where it comes.
+        self._resume(session)
+        session.copies.discard(self._cut)
         session.copying = None
         session.let_go()
         if self._transaction is None:
@@ -97,6 +103,8 @@ class CopyOut:
         if self._task is None or self._session is None:
             raise RuntimeError("use `async with pool.copy_out(…) as chunks`")
         while not self._chunks:
+            if self._is_cut:
+                raise block_over(None)
             if self._task.done():
                 self._task.result()
                 raise StopAsyncIteration
@@ -104,16 +112,32 @@ class CopyOut:
         chunk = self._chunks.popleft()
         self._waiting_bytes -= len(chunk)
         if self._is_paused and self._waiting_bytes <= _WAITING_BYTES_MAX // 2:
-            self._is_paused = False
             self._session.copying = _READING
-            self._session.resume_reading()
+            self._resume(self._session)
         return chunk
+
+    def _resume(self, session: Session) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            session.resume_reading()
+
+    def _cut(self) -> None:
+        """Have nothing more, if its block is rolled back: that comes behind the data."""
+        if self._transaction is None or not self._transaction.is_over:
+            return
+        assert self._task is not None
+        assert self._session is not None
+        self._is_cut = True
+        self._chunks.clear()
+        self._task.cancel()
+        self._resume(self._session)
 
     def _take(self, data: bytes | None) -> None:
         assert self._session is not None
         if data is None:
             # COPY FROM STDIN: there is no data here.
-            return self._session.core.end_copy("copy_out is for COPY … TO STDOUT")
+            assert self._call is not None
+            return self._session.core.end_copy(self._call, "copy_out is for COPY … TO STDOUT")
         self._chunks.append(data)
         self._waiting_bytes += len(data)
         if not self._is_paused and self._waiting_bytes > _WAITING_BYTES_MAX:
@@ -156,42 +180,48 @@ async def copy_in(pool: Pool, session: Session, sql: str, source: CopySource) ->
             wanted.set_result(None)
 
     session.hold()
-    task = loop.create_task(_wait_for(pool.core.copy(sql, session.core, take)))
+    call = pool.core.copy(sql, session.core, take)
+    cut = functools.partial(session.core.end_copy, call, "the block around it has ended")
+    session.copies.add(cut)
+    task = loop.create_task(_wait_for(call))
     task.add_done_callback(lambda task: task.cancelled() or task.exception())
     try:
         await asyncio.wait({wanted, task}, return_when=asyncio.FIRST_COMPLETED)
         if not wanted.done():
             task.result()
             raise ValueError("copy_in is for COPY … FROM STDIN")
-        await _send(session, task, source)
+        await _send(session, call, task, source)
         return await task
     except BaseException:
-        session.core.end_copy("the client has no more data")
+        session.core.end_copy(call, "the client has no more data")
         raise
     finally:
         task.cancel()
+        session.copies.discard(cut)
         session.copying = None
         session.let_go()
 
 
-async def _send(session: Session, task: asyncio.Task[int], source: CopySource) -> None:
+async def _send(
+    session: Session, call: PgCall, task: asyncio.Task[int], source: CopySource
+) -> None:
     number = 0
     try:
         async for chunk in _chunks(source):
             if task.done():
                 # The server has refused a line.
                 return
-            session.core.copy_data(chunk)
+            session.core.copy_data(call, chunk)
             number += 1
             session.copying = _SENDING, number
             await session.drained()
             session.copying = None
     except Exception as error:
-        session.core.end_copy(_reason(error))
+        session.core.end_copy(call, _reason(error))
         with contextlib.suppress(PostgresError):
             await task
         raise
-    session.core.end_copy()
+    session.core.end_copy(call)
     session.copying = _SENDING, number + 1
     await session.drained()
 

@@ -540,6 +540,7 @@ class Pool(Statements):
         """Give a session back when the server says that it is in no transaction."""
         if session.is_closed or self._core is None:
             return
+        session.cut_copies()
         call = self._core.script("ROLLBACK", session.core)
         call.start()
         self.spawn(self._roll_back(session, call))

@@ -42,7 +42,8 @@ class Session(Carried[PgConnection, LoopHome]):
         self._pool, self._types = pool, types
         self._lookups: set[asyncio.Task[None]] = set()
         self._on_closed = on_closed
-        self._is_flushing = self._is_held = self._is_paused = False
+        self._is_flushing = self._is_paused = False
+        self._holds = 0
         self._drained: asyncio.Future[None] | None = None
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self.parameters: dict[str, str] = {}
@@ -54,6 +55,8 @@ class Session(Carried[PgConnection, LoopHome]):
         self.copying: tuple[str, int] | None = None
         """While a COPY waits for the server: the event for which the server would wait then if it were not
         connected any more, and the chunk. ``None`` while it waits for its source or consumer."""
+        self.copies: set[Callable[[], None]] = set()
+        """What ends each COPY that goes on, if the block around it is rolled back."""
         self.judges_texts = True
         """Whether the texts of statements decide what is undone of the session."""
         self.target = target = link.target
@@ -115,15 +118,19 @@ class Session(Carried[PgConnection, LoopHome]):
 
     def hold(self) -> None:
         """Have the loop carry the bytes until ``let_go``."""
-        self._is_held = True
+        self._holds += 1
         self._move(None)
 
     def let_go(self) -> None:
-        """Undo ``hold``, and read again."""
-        self._is_held = False
-        self.resume_reading()
+        """Undo ``hold``; another COPY may have it held yet."""
+        self._holds -= 1
         if not self.is_closed and getattr(self._loop, "carried_by_reactor", True):
             self._move(reactors.current())
+
+    def cut_copies(self) -> None:
+        """End what waits for a source or a consumer: the block around it is rolled back."""
+        for cut in self.copies:
+            cut()
 
     def pause_reading(self) -> None:
         """Let the server wait."""
@@ -139,7 +146,7 @@ class Session(Carried[PgConnection, LoopHome]):
         return not self._is_paused
 
     def _may_be_carried(self) -> bool:
-        return not self._is_held
+        return not self._holds
 
     async def drained(self) -> None:
         """Send, and wait until the socket has taken it."""

@@ -134,6 +134,7 @@ class Transaction(Statements, Commits):
                 # Not waited for: what comes next on this session comes after it. The outermost one is rolled
                 # back as its session is given back.
                 if self._outer is not None:
+                    session.cut_copies()
                     self._pool.core.script(self._rollback, session.core).start()
             else:
                 if session.core.load:
@@ -195,6 +196,11 @@ class Transaction(Statements, Commits):
     async def copy_in(self, sql: str, source: CopySource) -> int:
         """Do ``COPY … FROM STDIN`` with bytes or rows; the number of rows."""
         return await copy_in(self._pool, self.live_session(), sql, source)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its end has begun."""
+        return self._is_over
 
     def check_block(self) -> None:
         """Refuse what was made in the block behind it: another one may have the session.

@@ -14,7 +14,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::call::SessionCall;
+use super::call::{PgCall, SessionCall};
 use super::errors::{error_of, protocol_error};
 use super::pool::PgPool;
 
@@ -193,17 +193,25 @@ impl PgConnection {
         self.note_unsent(py);
     }
 
-    /// Sends data of a COPY.
-    fn copy_data(&self, py: Python<'_>, data: &[u8]) {
+    /// Sends data of a COPY; nothing if it is not the one that is under way.
+    fn copy_data(&self, py: Python<'_>, call: Py<PgCall>, data: &[u8]) {
         let data = data.to_vec();
-        self.with(move |session| session.copy_data(&data));
+        self.with(move |session| {
+            if session.is_copy_of(|it| it.0.is(&call)) {
+                session.copy_data(&data);
+            }
+        });
         self.note_unsent(py);
     }
 
-    /// Ends the data of a COPY; with a reason the server refuses it.
-    #[pyo3(signature = (why = None))]
-    fn end_copy(&self, py: Python<'_>, why: Option<String>) {
-        self.with(move |session| session.end_copy(why.as_deref()));
+    /// Ends the data of a COPY if it is the one that is under way; with a reason the server refuses it.
+    #[pyo3(signature = (call, why = None))]
+    fn end_copy(&self, py: Python<'_>, call: Py<PgCall>, why: Option<String>) {
+        self.with(move |session| {
+            if session.is_copy_of(|it| it.0.is(&call)) {
+                session.end_copy(why.as_deref());
+            }
+        });
         self.note_unsent(py);
     }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use bytes::BytesMut;
 
-use super::call::Call;
+use super::call::{Call, Work};
 use super::path::Path;
 use super::statement::{Found, Key, Origin, Statement};
 use crate::authentication::Login;
@@ -195,6 +195,12 @@ impl<C: Call> Session<C> {
     /// Says goodbye to the server; nothing may be sent after that.
     pub fn terminate(&mut self) {
         self.protocol.terminate();
+    }
+
+    /// Whether the COPY that is under way is this call. Another one of the same block may come behind it.
+    pub fn is_copy_of(&self, is_it: impl Fn(&C) -> bool) -> bool {
+        let is_it = |request: &Request<C>| matches!(request, Request::Execute(it) if matches!(it.call.work(), Work::Copy) && is_it(&it.call));
+        self.is_copying && self.requests.iter().any(is_it)
     }
 
     /// Sends data of the COPY that is under way; without one nothing.
