@@ -166,3 +166,33 @@ def test_the_fixture(server: Server, tmp_path: Path, is_given: bool) -> None:
         cwd=tmp_path, capture_output=True, text=True, timeout=100, env=environment, check=False,
     )  # fmt: skip
     assert "1 passed" in ended.stdout, ended.stdout
+
+
+def test_copy_out_is_of_the_transaction_of_the_test(server: Server, elsewhere: pg.Pool) -> None:
+    """It had a session of its own: it saw nothing of the test, and what it wrote stayed."""
+    added = "COPY (INSERT INTO kept VALUES (91) RETURNING a) TO STDOUT"
+    many = "COPY (SELECT generate_series(1, 100000) AS a) TO STDOUT"
+
+    async def read(sql: str) -> bytes:
+        async with elsewhere.copy_out(sql) as chunks:
+            return b"".join([chunk async for chunk in chunks])
+
+    def read_sync() -> list[bytes]:
+        with elsewhere.sync.copy_out("COPY (SELECT max(a) FROM kept) TO STDOUT") as chunks:
+            return list(chunks)
+
+    async def main() -> None:
+        with rolled_back(elsewhere, server.dsn):
+            async with elsewhere:
+                await elsewhere.execute("INSERT INTO kept VALUES (90)")
+                assert await read(added) == b"91\n"
+                assert await asyncio.to_thread(read_sync) == [b"91\n"]
+                async with elsewhere.copy_out(many) as chunks:
+                    assert await anext(chunks)
+                with pytest.raises(pg.SyntaxOrAccessError):
+                    await read("COPY (SELECT x FROM kept) TO STDOUT")
+                assert await elsewhere.fetch_value("SELECT min(a) FROM kept WHERE a >= 90") == 90
+        async with pg.Pool(server.dsn, size=1) as pool:
+            assert await pool.fetch("SELECT a FROM kept WHERE a >= 90") == []
+
+    asyncio.run(asyncio.wait_for(main(), 60))

@@ -52,6 +52,7 @@ BLOCKS = {
     "testing/asyncclient.py AsyncClient.events": OF_A_TEST,
     "testing/asyncclient.py AsyncClient.stream": OF_A_TEST,
     "testing/asyncclient.py AsyncClient.websocket": OF_A_TEST,
+    "testing/postgres.py _CopyOut.__aenter__": OF_A_TEST,
     "testing/postgres.py _Savepoint.__aenter__": OF_A_TEST,
     "testing/transport.py Transport.__aenter__": OF_A_TEST,
     "web/binding/depends/thread_dependencies.py _Entered.__aenter__": "is the application's block",

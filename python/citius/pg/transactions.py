@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
 _ISOLATIONS: tuple[str, ...] = get_args(Isolation)
-_FAILED = 2
+FAILED = 2
+"""The status of a session whose transaction has failed."""
 # Rows of `execute_many` in one request.
 _CHUNK = 500
 _ROWS = tuple, list, str, bytes
@@ -140,7 +141,7 @@ class Transaction(Statements, Commits):
                 if session.core.load:
                     # The status is that of what has ended: this ends after all that has been started.
                     await self._script("")
-                if session.core.status == _FAILED:
+                if session.core.status == FAILED:
                     await self._script(self._rollback)
                     raise PostgresError(
                         "a statement of the transaction has failed, so it was rolled back, although no "

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import secrets
 import shutil
@@ -25,15 +26,18 @@ import tempfile
 import time
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from citius.databases.statements import METHODS
 from citius.pg import Pool, Transaction
 from citius.pg import dsn as dsns
+from citius.pg.transactions import FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
+
+    from citius.pg.copying import CopyOut
 
 VARIABLE = "CITIUS_TEST_POSTGRES"
 """The environment variable with the DSN of a server that tests may make databases in."""
@@ -251,10 +255,11 @@ class _Double:
             setattr(pool, name, _method(self, name))
         pool.__dict__["transaction"] = self._transaction
         pool.__dict__["copy_in"] = self._copy_in
+        pool.__dict__["copy_out"] = functools.partial(_CopyOut, self)
 
     async def close(self, **options: Any) -> None:
         outer, self._outer = self._outer, None
-        for name in ("transaction", "copy_in"):
+        for name in ("transaction", "copy_in", "copy_out"):
             self._pool.__dict__.pop(name, None)
         if outer is not None:
             error = RuntimeError("the end of a test")
@@ -366,3 +371,38 @@ class _Savepoint:
                 _is_inside.reset(self._token)
             self._token = None
             self._double.of_transactions.release()
+
+
+class _CopyOut:
+    """``COPY … TO STDOUT`` of the application, in a savepoint."""
+
+    def __init__(self, double: _Double, sql: str) -> None:
+        self._savepoint, self._sql = _Savepoint(double), sql
+        self._chunks: CopyOut | None = None
+
+    async def __aenter__(self) -> Self:
+        inner = await self._savepoint.__aenter__()
+        self._chunks = await inner.copy_out(self._sql).__aenter__()
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._chunks is None:
+            raise RuntimeError("use `async with pool.copy_out(…) as chunks`")
+        return await anext(self._chunks)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._chunks is not None
+        await self._chunks.__aexit__(kind, error, trace)
+        _, session = self._savepoint.place()
+        if error is None and (session.load or session.status == FAILED):
+            # Left early, or refused by the server: a pool gives its session back, and raises nothing.
+            error = RuntimeError("the COPY was not read to its end")
+        await self._savepoint.__aexit__(type(error) if error else None, error, trace)
