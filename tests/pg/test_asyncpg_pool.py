@@ -271,6 +271,23 @@ def test_prepared_statements_and_listeners_end_with_the_release(server: Server) 
     pooled(server, act)
 
 
+def test_a_block_gives_back_no_connection_that_it_has_given_back(server: Server) -> None:
+    """It gave back that of another user, and a third one got it too."""
+
+    async def act(pool: Pool) -> None:
+        for text in ("SELECT 1", "SET application_name = 'changed'"):
+            async with pool.acquire() as first:
+                await first.execute(text)
+                await pool.release(first)
+                second = await pool.acquire()
+                assert second is first
+            assert pool.get_idle_size() == 0
+            await pool.release(second)
+            assert pool.get_idle_size() == 1
+
+    pooled(server, act)
+
+
 def test_a_full_pool_gives_connections_in_the_order_of_the_calls(server: Server) -> None:
     async def act(pool: Pool) -> None:
         order: list[int] = []

@@ -307,7 +307,7 @@ class Pool(_TheirPool):
     # --- giving it back ---
 
     async def release(self, connection: Any, *, timeout: float | None = None) -> None:
-        """Give a connection back; one that was given back already is left alone."""
+        """Give a connection back; one that was given back already is left alone if nobody has it."""
         if getattr(connection, "_pool", self) is not self or not isinstance(
             connection, asyncpg.Connection
         ):
@@ -511,7 +511,7 @@ class Pool(_TheirPool):
 class _Acquiring:
     """What ``acquire`` returns: to be awaited, or entered."""
 
-    __slots__ = ("_connection", "_is_done", "_pool", "_timeout")
+    __slots__ = ("_connection", "_is_done", "_pool", "_timeout", "_use")
 
     def __init__(self, pool: Pool, timeout: float | None) -> None:
         self._pool, self._timeout = pool, timeout
@@ -531,7 +531,7 @@ class _Acquiring:
             connection = await self._pool._acquire(self._timeout)
         elif self._timeout is not None:
             self._pool._used[connection] = self._timeout
-        self._connection = connection
+        self._connection, self._use = connection, connection._pool_release_ctr
         return connection
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
@@ -539,6 +539,8 @@ class _Acquiring:
         pool = self._pool
         if error is not None:
             connection.heed(error)
+        if connection._pool_release_ctr != self._use:
+            return  # it was given back within the block, and may be another one's by now
         if connection in pool._used and not pool._give_back(connection):
             await pool.release(connection)
 
