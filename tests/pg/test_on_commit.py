@@ -50,6 +50,53 @@ def test_after_the_commit_and_not_otherwise(server: Server) -> None:
     assert asyncio.run(main()) == [1, "inner"]
 
 
+WAITS = """
+CREATE TABLE waiting (a int UNIQUE DEFERRABLE INITIALLY DEFERRED);
+CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER a_first AFTER INSERT ON waiting DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION wait()
+"""
+
+
+def test_a_caller_that_leaves_during_the_commit(server: Server) -> None:
+    """The transaction was committed, and nobody was told; one that fails is not told of either."""
+
+    async def main() -> list[object]:
+        seen: list[object] = []
+        async with pg.Pool(server.dsn, size=3) as pool:
+            await pool.core.script(WAITS, None)
+
+            async def work(*values: int) -> None:
+                async with pool.transaction() as tx:
+                    for value in values:
+                        await tx.execute("INSERT INTO waiting VALUES ($1)", value)
+                    async with tx.transaction() as inner:
+                        inner.on_commit(seen.append, values)
+
+            for values in ((1,), (2, 2)):
+                async with pool.transaction() as tx:
+                    await tx.execute("SELECT pg_advisory_xact_lock(7)")
+                    task = asyncio.create_task(work(*values))
+                    while not await tx.fetch_value(
+                        "SELECT count(*) FROM pg_locks WHERE NOT granted"
+                    ):
+                        pass
+                    task.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await task
+            # Both have ended when the pool has got its sessions back.
+            blocks = [pool.transaction() for _ in range(3)]
+            for block in blocks:
+                await block.__aenter__()
+            for block in blocks:
+                await block.__aexit__(None, None, None)
+            assert await pool.fetch("SELECT a FROM waiting") == [(1,)]
+        return seen
+
+    assert asyncio.run(asyncio.wait_for(main(), 60)) == [(1,)]
+
+
 def test_serial_code(server: Server) -> None:
     pool, seen = pg.Pool(server.dsn, size=1), list[str]()
     with pool.sync as sync:

@@ -126,6 +126,25 @@ async def test_a_cancelled_caller_loses_no_function(pool: sqlite.Pool) -> None:
         await asyncio.wait_for(done.wait(), 30)
 
 
+@runs
+async def test_a_caller_that_leaves_during_the_commit_loses_no_function(pool: sqlite.Pool) -> None:
+    """The transaction was committed, and nobody was told."""
+    done = asyncio.Event()
+    async with pool:
+        await pool.execute("create table kept (n int)")
+        tx = pool.transaction()
+        await tx.__aenter__()
+        await tx.execute("insert into kept values (8)")
+        tx.on_commit(done.set)
+        end = asyncio.ensure_future(tx.__aexit__(None, None, None))
+        await asyncio.sleep(0)
+        end.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await end
+        await asyncio.wait_for(done.wait(), 30)
+        assert await pool.fetch("select n from kept") == [(8,)]
+
+
 def test_serial_code(pool: sqlite.Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
     logged = logged_by(monkeypatch)

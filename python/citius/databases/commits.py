@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from citius.observability.logging import log_exception
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     Hook = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
@@ -61,7 +61,12 @@ class Commits:
 
 async def call_hooks(hooks: list[Hook]) -> None:
     """Call functions, all of them even if the task is cancelled meanwhile: the commit has happened."""
-    task = asyncio.get_running_loop().create_task(_call_each(hooks))
+    await to_end(_call_each(hooks))
+
+
+async def to_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await what goes on if the caller is cancelled: a COMMIT that functions are called after, and they."""
+    task = asyncio.get_running_loop().create_task(work)
     _running.add(task)
     task.add_done_callback(_running.discard)
     await asyncio.shield(task)

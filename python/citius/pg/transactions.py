@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
 from citius._core import PgBlock
-from citius.databases.commits import Commits, call_hooks
+from citius.databases.commits import Commits, call_hooks, to_end
 from citius.databases.statements import METHODS, Statements
 from citius.errors import ConfigError
 from citius.pg.copying import CopyOut, copy_in
@@ -126,6 +127,10 @@ class Transaction(Statements, Commits):
         session = self.live_session()
         # Before it is committed: a statement behind the COMMIT would be a transaction of its own.
         self._end_block()
+        end = self._end(session, error)
+        await (to_end(end) if self._hooks and error is None and self._outer is None else end)
+
+    async def _end(self, session: Session, error: BaseException | None) -> None:
         is_clean = False
         try:
             if session.is_closed:
@@ -147,7 +152,12 @@ class Transaction(Statements, Commits):
                         "a statement of the transaction has failed, so it was rolled back, although no "
                         "exception has left its block"
                     )
-                await self._script(self._commit)
+                try:
+                    await self._script(self._commit)
+                except asyncio.CancelledError:
+                    # RELEASE is on its way: what was done is kept if the transaction around it is.
+                    self.take_hooks(self._outer)
+                    raise
                 is_clean = True
         finally:
             self._leave(is_clean)
