@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -236,6 +237,23 @@ def stop_when(server: Server, event: str) -> int:
                 os.kill(process, signal.SIGCONT)
 
 
+def end(process: int) -> None:
+    """Let a stopped process find that its client has gone; the next test would stop it again."""
+    os.kill(process, signal.SIGCONT)
+    deadline = time.monotonic() + LIMIT_S
+    while is_running(process):
+        assert time.monotonic() < deadline, "it goes on without a client"
+        time.sleep(0.01)  # a look at the process
+
+
+def is_running(process: int) -> bool:
+    """Whether it exists."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, 0)
+        return True
+    return False
+
+
 @pytest.mark.parametrize("ends", ["while it is sent", "at its end"])
 def test_a_copy_that_is_not_read_ends(server: Server, ends: str) -> None:
     """Issue 32 C5: the server says that the session is at work, and waits for what was sent."""
@@ -258,7 +276,7 @@ def test_a_copy_that_is_not_read_ends(server: Server, ends: str) -> None:
         run(main())
     finally:
         for process in stopped:
-            os.kill(process, signal.SIGCONT)
+            end(process)
 
 
 def test_a_copy_that_sends_no_more_ends(server: Server) -> None:
@@ -280,7 +298,7 @@ def test_a_copy_that_sends_no_more_ends(server: Server) -> None:
         run(main())
     finally:
         for process in stopped:
-            os.kill(process, signal.SIGCONT)
+            end(process)
 
 
 def test_a_copy_whose_own_side_is_slow_is_left_alone(server: Server) -> None:
