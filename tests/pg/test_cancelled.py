@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from cancelling import Cancelled, at_every_await
-from citius.pg import Pool
+from citius.pg import Pool, Transaction
 from pg_rig import Server
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -192,3 +192,27 @@ def test_sqlalchemy(
         await engine.dispose()
 
     asyncio.run(steps())
+
+
+def test_a_savepoint_that_raises_is_undone(server: Server) -> None:
+    """The RELEASE was waited for: cancelled there, the block raised and what it had done was committed."""
+
+    async def main() -> None:
+        has_ended = False
+
+        async def use(tx: Transaction) -> None:
+            nonlocal has_ended
+            has_ended = False
+            async with tx.transaction() as inner:
+                await inner.execute("INSERT INTO undone VALUES (1)")
+                # Under way when the block ends, so that it waits.
+                inner.fetch("SELECT generate_series(1, 1000)").start()
+            has_ended = True
+
+        async with Pool(server.dsn, size=1) as pool, pool.transaction() as tx:
+            await tx.execute("CREATE TABLE undone (a int)")
+            async for where in at_every_await(lambda: use(tx)):
+                assert bool(await tx.fetch("SELECT 1 FROM undone")) == has_ended, where
+                await tx.execute("DELETE FROM undone")
+
+    asyncio.run(main())

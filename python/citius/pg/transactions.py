@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
@@ -87,11 +86,7 @@ class Transaction(Statements, Commits):
         name = f"citius_{next(_numbers)}"
         self._begin = begin if outer is None else f"SAVEPOINT {name}"
         self._commit = "COMMIT" if outer is None else f"RELEASE SAVEPOINT {name}"
-        self._rollback = (
-            "ROLLBACK"
-            if outer is None
-            else f"ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}"
-        )
+        self._rollback = f"ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}"
 
     async def __aenter__(self) -> Self:
         if self._session is not None:
@@ -136,30 +131,27 @@ class Transaction(Statements, Commits):
             if session.is_closed:
                 if error is None:
                     await self._script(self._commit)  # raises
-            elif error is not None:
-                # Not waited for: what comes next on this session comes after it. The outermost one is rolled
-                # back as its session is given back.
-                if self._outer is not None:
-                    session.cut_copies()
-                    self._pool.core.script(self._rollback, session.core).start()
-            else:
+            elif error is None:
                 if session.core.load:
                     # The status is that of what has ended: this ends after all that has been started.
                     await self._script("")
                 if session.core.status == FAILED:
-                    await self._script(self._rollback)
                     raise PostgresError(
                         "a statement of the transaction has failed, so it was rolled back, although no "
                         "exception has left its block"
                     )
-                try:
+                if self._outer is None:
                     await self._script(self._commit)
-                except asyncio.CancelledError:
-                    # RELEASE is on its way: what was done is kept if the transaction around it is.
-                    self.take_hooks(self._outer)
-                    raise
+                else:
+                    # Not waited for: a caller that is cancelled meanwhile would take for undone what is kept.
+                    self._pool.core.script(self._commit, session.core).start()
                 is_clean = True
         finally:
+            if not (is_clean or self._outer is None or session.is_closed):
+                # Not waited for: what comes next on this session comes after it. The outermost one is rolled
+                # back as its session is given back.
+                session.cut_copies()
+                self._pool.core.script(self._rollback, session.core).start()
             self._leave(is_clean)
         if is_clean and self._hooks and (hooks := self.take_hooks(self._outer)):
             await call_hooks(hooks)
