@@ -1,6 +1,7 @@
 """Handlers that keep the thread of the event loop, and applications that take signals."""
 
 import asyncio
+import builtins
 import ctypes
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ from citius import App, Request
 
 app = App()
 MODE = os.environ.get("MODE", "")
+told: list[int] = []
 
 if MODE == "fork":
     multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,)).start()
@@ -31,11 +33,26 @@ async def take_signals() -> None:
                 signal.signal(number, signal.SIG_IGN)
     elif MODE == "block":
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    elif MODE in ("SystemExit", "KeyboardInterrupt", "ValueError"):
+        signal.signal(signal.SIGTERM, raising)
+
+
+def raising(number: int, frame: object) -> None:
+    told.append(number)
+    raise vars(builtins)[MODE]("told")
 
 
 @app.get("/")
 async def pid(request: Request) -> str:
     return str(os.getpid())
+
+
+@app.get("/until-told")
+async def until_told(request: Request) -> str:
+    print("begun", flush=True)
+    while not told:
+        await asyncio.sleep(0.01)
+    return "complete"
 
 
 @app.get("/sleep")

@@ -98,6 +98,22 @@ def test_the_server_and_the_application_hear_a_signal(serve, mode: str, loop: st
     assert "told" in server.out
 
 
+@pytest.mark.parametrize("options", [[], ["--workers", "2"], ["--loop", "asyncio"]], ids=str)
+@pytest.mark.parametrize("mode", ["SystemExit", "KeyboardInterrupt", "ValueError"])
+def test_a_signal_handler_that_raises_cuts_no_request_off(
+    serve, options: list[str], mode: str
+) -> None:
+    """Ray's handler of TERM is `sys.exit(15)`: the drain goes on, and the exit code is the server's."""
+    server: Server = serve(APP, *options, env={"MODE": mode})
+    with server.connect() as peer:
+        peer.send(b"GET /until-told HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for(lambda: "begun" in server.out, "the handler")
+        server.signal(signal.SIGTERM)
+        assert peer.reply().body == b"complete"
+    assert server.wait() == 0
+    assert ("ValueError: told" in server.err) is (mode == "ValueError")
+
+
 @pytest.mark.parametrize("mode", ["ignore", "block"])
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["alone", "workers"])
 def test_a_signal_that_the_application_keeps_away(serve, mode: str, options: list[str]) -> None:

@@ -15,6 +15,8 @@ from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from citius.observability import logging
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Generator, Iterable, Mapping
@@ -197,6 +199,14 @@ class StopSignals:
             self._is_heard = True
             try:
                 before(number, frame)
+            except (SystemExit, KeyboardInterrupt):
+                pass  # what it asks for is under way; raised here it would cut off open requests
+            except BaseException as error:
+                failed = error
+                with suppress(RuntimeError):
+                    self._post(
+                        lambda: logging.log_exception("a handler of a signal failed", failed)
+                    )
             finally:
                 self._is_heard = False
 
