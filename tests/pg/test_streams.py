@@ -455,3 +455,23 @@ async def test_a_savepoint_that_is_undone_cuts_nothing_that_came_before(pool) ->
             async with tx.transaction():
                 raise KeyError
         assert b"".join([chunk async for chunk in chunks]) == b"1\n2\n3\n"
+
+
+@pooled(size=1)
+async def test_an_item_of_any_size_is_sent_at_the_pace_of_the_server(pool) -> None:
+    """All of it was copied for the session at once, more than once, and the loop stood still meanwhile."""
+    await pool.execute("CREATE TABLE IF NOT EXISTS paced (x text)")
+    item = (b"z" * 1_048_575 + b"\n") * 128
+    before = rss_kib()
+    most = 0
+
+    async def look() -> None:
+        nonlocal most
+        while True:
+            most = max(most, rss_kib())
+            await asyncio.sleep(0)
+
+    looking = asyncio.create_task(look())
+    assert await pool.copy_in("COPY paced FROM STDIN", iter([item])) == 128
+    looking.cancel()
+    assert most - before < 2 * len(item) / 1024

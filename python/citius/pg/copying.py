@@ -11,7 +11,7 @@ import functools
 import ipaddress
 import uuid
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import msgspec
@@ -33,8 +33,9 @@ CopySource: TypeAlias = (
     "bytes | bytearray | memoryview | Iterable[CopyItem] | AsyncIterable[CopyItem]"
 )
 
-# Bytes that are sent at once, and that wait for a consumer before the server has to.
-_CHUNK_BYTES = 64 * 1024
+# Bytes that small items are collected to, that are sent at once, and that wait for a consumer before the
+# server has to.
+_CHUNK_BYTES, _PIECE_BYTES = 64 * 1024, 128 * 1024
 _WAITING_BYTES_MAX = 256 * 1024
 # What the server waits for, as it says, when it has read all that it got, or cannot send: `Session.copying`.
 _SENDING = "ClientRead"
@@ -239,25 +240,32 @@ async def _chunks(source: CopySource) -> AsyncIterator[bytes]:
     if isinstance(source, str):
         raise TypeError("the data of a COPY is bytes, or rows; got str")
     if isinstance(source, bytes | bytearray | memoryview):
-        view = memoryview(source).cast("B")
-        for at in range(0, len(view), _CHUNK_BYTES):
-            yield bytes(view[at : at + _CHUNK_BYTES])
+        for piece in _pieces(memoryview(source).cast("B")):
+            yield piece
         return
     held = bytearray()
     if isinstance(source, AsyncIterable):
         async for item in source:
             held += _encoded(item)
             if len(held) >= _CHUNK_BYTES:
-                yield bytes(held)
-                held.clear()
+                full, held = held, bytearray()
+                for piece in _pieces(memoryview(full)):
+                    yield piece
     else:
         for item in source:
             held += _encoded(item)
             if len(held) >= _CHUNK_BYTES:
-                yield bytes(held)
-                held.clear()
+                full, held = held, bytearray()
+                for piece in _pieces(memoryview(full)):
+                    yield piece
     if held:
         yield bytes(held)
+
+
+def _pieces(view: memoryview) -> Iterator[bytes]:
+    """What is sent at once, however much an item is: others get their turn, and the server's pace is kept."""
+    for at in range(0, len(view), _PIECE_BYTES):
+        yield bytes(view[at : at + _PIECE_BYTES])
 
 
 def _encoded(item: object) -> bytes:
