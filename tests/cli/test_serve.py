@@ -127,7 +127,7 @@ class TestCannotStart:
     def test_no_application(self, serve, workers: str) -> None:
         self.check(
             serve("del app", "--workers", workers, ready=False),
-            "main has no app, application, api, create_app, make_app; there is no citius.App in it",
+            "main has no app, application, api, create_app, make_app; there is no application in it",
         )
 
     @pytest.mark.parametrize("workers", ["1", "2"])

@@ -16,6 +16,10 @@ from citius.settings.config import Config
 
 _numbers = itertools.count()
 
+ASGI = "class X:\n  async def __call__(self, scope, receive, send): ...\n"
+ASGI += "X.__module__, X.__qualname__ = 'other', 'Asgi'\nx = X()"
+"""A module that has imported the class of a framework."""
+
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -68,7 +72,13 @@ def test_a_file_in_a_package_is_imported_as_part_of_it(tmp_path: Path, module) -
     [
         ("a = App()\nb = App()", "{}", r"applications in it: a, b; say which one it is: {}:NAME"),
         ("a = App()", "{}:b", r"has no attribute 'b'; applications in it: a"),
-        ("x = 1", "{}", r"there is no citius.App in it"),
+        ("x = 1", "{}", r"there is no application in it"),
+        ("x = App()", "{}:App", r"{}:App is the class citius.*, and no application; applications in it: x"),
+        (ASGI, "{}:X", r"{}:X is the class other.Asgi, and no application; applications in it: x"),
+        (ASGI, "{}:y", r"has no attribute 'y'; applications in it: x"),
+        ("", ".", r"is a directory without a manage.py; name a file in it, one of imported_"),
+        ("", "./", r"is a directory without a manage.py"),
+        ("", ".{}:app", r"'.{}' is no name of a module: it begins with a dot"),
         ("x = 1", "{}:x", r"{}:x: expected an application .*, got builtins.int"),
         ("def create_app(): return 1", "{}", r"{}:create_app: expected an application .*, got builtins"),
         ("def create_app(x): return 1", "{}", r"cannot be called without arguments: missing .*'x'"),

@@ -13,7 +13,8 @@ import os
 import sys
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, cast
 
 from citius.errors import AppImportError
 from citius.serving.interfaces import django
@@ -44,7 +45,8 @@ def import_app(target: str, config: Config) -> Application:
     if not os.path.isdir(config.app_dir):
         raise AppImportError(f"--app-dir: there is no directory {config.app_dir}")
     called = _call(attribute, target)
-    if module_name.endswith(".py") or os.sep in module_name:
+    is_path = os.sep in module_name or module_name in (os.curdir, os.pardir)
+    if module_name.endswith(".py") or is_path:
         module = _import_file(module_name, config.app_dir)
     else:
         module = _import_module(module_name, config.app_dir)
@@ -57,6 +59,7 @@ def import_app(target: str, config: Config) -> Application:
         )
     elif attribute:
         found, name, is_factory = _attribute(module, attribute, target), attribute, False
+        _refuse_imported_class(module, found, target)
     else:
         found, name, is_factory = _default(module, config.factory)
     return application(found, f"{module_name}:{name}", config, factory=is_factory)
@@ -82,6 +85,12 @@ def _call(attribute: str, target: str) -> tuple[str, list[Any], dict[str, Any]] 
 
 def _import_file(path: str, app_dir: str) -> ModuleType:
     path = os.path.abspath(os.path.join(app_dir, path))
+    if os.path.isdir(path):
+        have = ", ".join(entry + ".py" for entry in _modules(path))
+        raise AppImportError(
+            f"{path} is a directory without a manage.py; name a file in it"
+            + (f", one of {have}" if have else "")
+        )
     if not os.path.isfile(path):
         meant = f"; did you mean {path}.py?" if os.path.isfile(path + ".py") else ""
         raise AppImportError(f"there is no file {path}{meant}")
@@ -100,6 +109,8 @@ def _import_module(name: str, directory: str) -> ModuleType:
     directory = os.path.abspath(directory)
     if directory not in sys.path:
         sys.path.insert(0, directory)
+    if name.startswith("."):
+        raise AppImportError(f"{name!r} is no name of a module: it begins with a dot")
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -110,16 +121,21 @@ def _import_module(name: str, directory: str) -> ModuleType:
             raise AppImportError(
                 f"no module {name!r}, but an attribute of {meant.partition(':')[0]}; write {meant}"
             ) from None
-        here = sorted(
-            entry.removesuffix(".py")
-            for entry in os.listdir(directory)
-            if entry.endswith(".py") and entry != "__init__.py"
-        )
-        have = f"; modules there: {', '.join(here[:10])}" if here else ""
+        here = ", ".join(_modules(directory))
+        have = f"; modules there: {here}" if here else ""
         raise AppImportError(
             f"no module {error.name!r} in {directory} or elsewhere on sys.path{have}. "
             "Is --app-dir right?"
         ) from None
+
+
+def _modules(directory: str) -> list[str]:
+    """Some of the modules in a directory."""
+    return sorted(
+        entry.removesuffix(".py")
+        for entry in os.listdir(directory)
+        if entry.endswith(".py") and entry != "__init__.py"
+    )[:10]
 
 
 def _with_colon(name: str) -> str | None:
@@ -159,6 +175,26 @@ def _default(module: ModuleType, factory: bool) -> tuple[Any, str, bool]:
     )
 
 
+def _refuse_imported_class(module: ModuleType, found: Any, target: str) -> None:
+    """A class of a framework, ``shop:FastAPI`` for ``shop:app``, could be called, and would serve nothing."""
+    if not isinstance(found, type):
+        return
+    of = found.__module__
+    if of.partition(".")[0] != module.__name__.partition(".")[0] and _is_interface(found):
+        raise AppImportError(
+            f"{target} is the class {of}.{found.__qualname__}, and no application{_candidates(module)}"
+        )
+
+
+def _is_interface(kind: type[Any]) -> bool:
+    """Whether instances of a class are called as an application of ASGI or WSGI is."""
+    try:
+        names = set(signature(getattr(kind, "__call__")).parameters)  # noqa: B004, B009  not that of `type`
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return {"scope", "receive", "send"} <= names or "start_response" in names
+
+
 def _apps(module: ModuleType) -> list[str]:
     from citius.web.application.app import App
 
@@ -166,5 +202,11 @@ def _apps(module: ModuleType) -> list[str]:
 
 
 def _candidates(module: ModuleType) -> str:
-    apps = _apps(module)
-    return f"; applications in it: {', '.join(apps)}" if apps else "; there is no citius.App in it"
+    found = _apps(module) or [
+        name
+        for name, value in vars(module).items()
+        if not isinstance(value, type) and _is_interface(cast("type[Any]", type(value)))
+    ]
+    return (
+        f"; applications in it: {', '.join(found)}" if found else "; there is no application in it"
+    )
