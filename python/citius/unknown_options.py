@@ -252,6 +252,8 @@ def _instead(name: str, known: Collection[str]) -> str:
     close = get_close_matches(name, known, 1)
     if close:
         return f"; did you mean {close[0]}=?"
+    if is_application and name in ("host", "port"):
+        return f"; write `citius serve module:app --{name} …`, or app.serve(Config({name}=…))"
     return f"; there are {', '.join(sorted(known))}" if known else "; it has none"
 
 

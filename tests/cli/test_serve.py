@@ -381,6 +381,27 @@ def test_run_from_code(tmp_path: Path) -> None:
         process.stderr.close()
 
 
+def test_run_from_code_that_new_processes_import(tmp_path: Path) -> None:
+    """An executor's processes import the main module: `app.serve` without a condition is refused there."""
+    (tmp_path / "main.py").write_text(
+        "from citius import App, Config\napp = App()\napp.executor('e', processes=1)\n"
+        "@app.get('/', executor='e')\ndef f() -> int: return 1\n"
+        "app.serve(Config(port=0, access_log=False))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "main.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    try:
+        lines = iter(process.stderr.readline, "")
+        told = next(line for line in lines if line.startswith("citius: "))
+        assert 'write `if __name__ == "__main__":` above app.serve' in told
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+        assert process.returncode == 0
+
+
 @pytest.mark.parametrize(("arguments", "coloured"), [([], True), (["--no-use-colors"], False)])
 def test_colours_on_a_terminal(tmp_path: Path, arguments: list[str], coloured: bool) -> None:
     (tmp_path / "main.py").write_text("from citius import App\napp = App()\n")

@@ -140,6 +140,10 @@ UNKNOWN: list[tuple[Callable[[], object], str]] = [
     (lambda: app.on_shutdown(deny, once=1), "on_shutdown .*has no option"),
     (lambda: app.readiness(deny, every=1), "readiness .*has no option"),
     (lambda: app.serve(port=1), r"serve .*config=Config\(port=…\)"),
+    (
+        lambda: app.run(port=1),
+        r"run .*has no option 'port'; write `citius serve",
+    ),  # type: ignore[call-arg]  # pyright: ignore
     (lambda: app.asgi(workers=1), r"asgi .*config=Config\(workers=…\)"),
     (lambda: app.mcp("/mcp4").completion("a", "b", x=1), "completion .*has no option"),
     (lambda: Client(app, raise_server_exceptions=False), "Client .*called raise_errors= here"),  # type: ignore[call-arg]  # pyright: ignore

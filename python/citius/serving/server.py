@@ -12,6 +12,7 @@ when a start-up hook or the lifespan failed.
 from __future__ import annotations
 
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 from citius._core import __version__
@@ -55,6 +56,12 @@ def serve(app: App | str, config: Config | None = None, sources: Sources | None 
     config = config or Config()
     logging.keep_stream()
     logging.configure(config.log_level, config.use_colors)
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and getattr(processes.current_process(), "_inheriting", False):
+        return fail(
+            "a new process imports the main module, which serves again; write "
+            '`if __name__ == "__main__":` above app.serve(…)'
+        )
     if config.reload:
         return fail("reload starts new processes from a command line; use `citius serve --reload`")
     try:

@@ -32,7 +32,7 @@ import termios
 import threading
 import traceback
 from contextlib import suppress
-from multiprocessing import spawn
+from multiprocessing import process, spawn
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -360,7 +360,12 @@ class _Channel:
 
 def _serve(fd: int, preparation: Any, worker: int) -> None:
     _end_with(worker)
+    inherits = cast("Any", process.current_process())
+    inherits._inheriting = (
+        True  # as spawn does: what the main module starts now is refused, with the reason
+    )
     spawn.prepare(preparation)
+    del inherits._inheriting
     channel = _Channel(Link(socket.socket(fileno=fd)))
     progress.channel = channel
     os.register_at_fork(after_in_child=channel.leave)
