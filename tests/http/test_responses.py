@@ -6,6 +6,7 @@ import dataclasses
 
 import msgspec
 import pytest
+from citius.errors import ConfigError
 from citius.http import Client, DecodingError, Response, StatusError
 from citius.testing.http import MockReply, MockTransport
 
@@ -98,6 +99,12 @@ async def test_fields(mock: MockTransport) -> None:
     assert response.is_connection_reused
     assert repr(response) == "<Response 200 of GET http://a/x>"
     assert response.request.method == "GET"
+
+
+def test_a_field_that_cannot_be_sent_is_refused_where_it_is_given() -> None:
+    """RFC 9110 §5.5: octets."""
+    with pytest.raises(ConfigError, match="beyond Latin-1: 'Bearer …'"):
+        Client("http://a", headers={"authorization": "Bearer …"})
 
 
 async def test_injection_is_refused(mock: MockTransport) -> None:

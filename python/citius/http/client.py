@@ -22,7 +22,7 @@ from citius.http.carriers import ON_LOOP, Call, Opened, has_deadline
 from citius.http.cookies import CookieJar
 from citius.http.engine import CREDENTIALS, Engine, ended
 from citius.http.errors import ClientClosed, RequestError
-from citius.http.options import UNSET, Limits, Timeout, Unset, check_tls, check_ways, given
+from citius.http.options import UNSET, Limits, Timeout, Unset, check_tls, check_ways, encoded, given
 from citius.http.request import Request
 from citius.http.response import Response, StreamedResponse
 from citius.observability.clients import Client as Measured
@@ -165,6 +165,7 @@ class Client:
             "allow": None if rule is None else rule.is_allowed,
         }
         self._fields: list[tuple[str, str]] = _checked(headers)
+        encoded(self._fields)  # refused here, not by each request
         self.own_fields = tuple(self._fields)
         named = {field for field, _ in self._fields}
         for field, value in (

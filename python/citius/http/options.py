@@ -14,7 +14,7 @@ from citius.errors import ConfigError
 from citius.unknown_options import known_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     Deadlines: TypeAlias = tuple[
         float | None, float | None, float | None, float | None, float | None
@@ -28,6 +28,18 @@ IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE
 def given(**options: object) -> list[str]:
     """Those that were given, as they are written."""
     return [f"{name}=" for name, value in options.items() if value]
+
+
+def encoded(fields: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """Fields as they are sent.
+
+    Raises:
+        ConfigError: One has characters beyond Latin-1, which fields cannot have (RFC 9110 §5.5).
+    """
+    try:
+        return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"a field has characters beyond Latin-1: {error.object!r}") from None
 
 
 class Unset:

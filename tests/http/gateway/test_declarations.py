@@ -32,6 +32,7 @@ HERE = "test_declarations.py:"
         ("/{rest:path}", Client("http://u:p@a"), {}, "without the credentials in the URL"),
         ("/{rest:path}", ["http://u:p@a"], {}, "without path, query and credentials"),
         ("/{rest:path}", "http://a", {"headers": {"x": "1\r\ny: 2"}}, "holds a line break"),
+        ("/{rest:path}", "http://a", {"headers": {"x": "Bearer …"}}, "beyond Latin-1: 'Bearer …'"),
         ("/{rest:path}", "http://a", {"headers": {"x y": "1"}}, "a field name is a token"),
         ("/{rest:path}", "http://a", {"headers": {"x": 1}}, "headers= has texts, got 'x': 1"),
         ("/{rest:path}", Client("http://a/b"), {}, "no path"),

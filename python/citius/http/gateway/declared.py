@@ -17,6 +17,7 @@ from citius.http.client import Client
 from citius.http.errors import InvalidURL
 from citius.http.gateway.forwarding import VIA, Forwarder, check_headers, made_timeout
 from citius.http.gateway.upstreams import Upstreams, check_no_credentials
+from citius.http.options import encoded
 from citius.unknown_options import caller
 from citius.web.binding.headers import MutableHeaders
 from citius.web.declarations.checks import check_callback
@@ -48,6 +49,7 @@ def _check_values(headers: Mapping[str, str] | None) -> None:
             raise ConfigError(f"headers= has texts, got {name!r}: {value!r}")
         try:
             MutableHeaders([]).add(name, value)
+            encoded([(name, value)])
         except ValueError as error:
             raise ConfigError(f"headers=: {error}") from None
 

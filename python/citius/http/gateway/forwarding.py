@@ -42,7 +42,7 @@ from citius.http.errors import (
 from citius.http.gateway.heads import dashed, is_granted, unambiguous, upgrades
 from citius.http.gateway.pieces import pieces
 from citius.http.gateway.upstreams import Server, Upstreams, client_of
-from citius.http.options import IDEMPOTENT, UNSET, Timeout, Unset
+from citius.http.options import IDEMPOTENT, UNSET, Timeout, Unset, encoded
 from citius.observability.logging import warning
 from citius.unknown_options import known_options, with_known_options
 from citius.web.binding.headers import MutableHeaders
@@ -112,10 +112,7 @@ class Forwarder:
         given = [(name.lower(), value) for name, value in (headers or {}).items()]
         names = {name for name, _ in given}
         of_client = [pair for pair in self.client.own_fields if pair[0] not in names]
-        self._own = [
-            (name.encode("latin-1"), value.encode("latin-1"))
-            for name, value in [*of_client, *given]
-        ]
+        self._own = encoded([*of_client, *given])
         self._own_names = {dashed(name) for name, _ in self._own}
         self._on_request, self._on_response = on_request, on_response
         self._limit = ForwardLimit(requests_max)
@@ -257,10 +254,7 @@ class Forwarder:
                     lease.end()
                     return early
                 method, target = about.method, about.target
-                fields = unambiguous(
-                    (name.encode("latin-1"), value.encode("latin-1"))
-                    for name, value in about.headers.multi_items()
-                )
+                fields = unambiguous(encoded(about.headers.multi_items()))
             reply = await self._send(request, server, method, target, fields, lease)
             server.state.answered()
             response = self._response(reply, lease, fields, is_extended=is_extended)
