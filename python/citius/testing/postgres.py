@@ -31,13 +31,12 @@ from typing import TYPE_CHECKING, Any, Self
 from citius.databases.statements import METHODS
 from citius.pg import Pool, Transaction
 from citius.pg import dsn as dsns
+from citius.pg.copying import CopyOut
 from citius.pg.transactions import FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
-
-    from citius.pg.copying import CopyOut
 
 VARIABLE = "CITIUS_TEST_POSTGRES"
 """The environment variable with the DSN of a server that tests may make databases in."""
@@ -255,7 +254,7 @@ class _Double:
             setattr(pool, name, _method(self, name))
         pool.__dict__["transaction"] = self._transaction
         pool.__dict__["copy_in"] = self._copy_in
-        pool.__dict__["copy_out"] = functools.partial(_CopyOut, self)
+        pool.__dict__["copy_out"] = functools.partial(_CopyOut, self, pool)
 
     async def close(self, **options: Any) -> None:
         outer, self._outer = self._outer, None
@@ -373,25 +372,16 @@ class _Savepoint:
             self._double.of_transactions.release()
 
 
-class _CopyOut:
+class _CopyOut(CopyOut):
     """``COPY … TO STDOUT`` of the application, in a savepoint."""
 
-    def __init__(self, double: _Double, sql: str) -> None:
-        self._savepoint, self._sql = _Savepoint(double), sql
-        self._chunks: CopyOut | None = None
+    def __init__(self, double: _Double, pool: Pool, sql: str) -> None:
+        super().__init__(pool, sql)
+        self._savepoint = _Savepoint(double)
 
     async def __aenter__(self) -> Self:
-        inner = await self._savepoint.__aenter__()
-        self._chunks = await inner.copy_out(self._sql).__aenter__()
-        return self
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if self._chunks is None:
-            raise RuntimeError("use `async with pool.copy_out(…) as chunks`")
-        return await anext(self._chunks)
+        self._transaction = await self._savepoint.__aenter__()
+        return await super().__aenter__()
 
     async def __aexit__(
         self,
@@ -399,8 +389,7 @@ class _CopyOut:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._chunks is not None
-        await self._chunks.__aexit__(kind, error, trace)
+        await super().__aexit__(kind, error, trace)
         _, session = self._savepoint.place()
         if error is None and (session.load or session.status == FAILED):
             # Left early, or refused by the server: a pool gives its session back, and raises nothing.
