@@ -58,14 +58,18 @@ class Commits:
         outer._hooks = [*(outer._hooks or ()), *hooks]
         return []
 
+    async def _carry_out(self, end: Coroutine[Any, Any, None], *, is_commit: bool) -> None:
+        """Await the end of a block. A commit with functions after it goes on if the caller is cancelled."""
+        await (_to_end(end) if is_commit and self._hooks else end)
+
 
 async def call_hooks(hooks: list[Hook]) -> None:
     """Call functions, all of them even if the task is cancelled meanwhile: the commit has happened."""
-    await to_end(_call_each(hooks))
+    await _to_end(_call_each(hooks))
 
 
-async def to_end(work: Coroutine[Any, Any, None]) -> None:
-    """Await what goes on if the caller is cancelled: a COMMIT that functions are called after, and they."""
+async def _to_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await a coroutine, which goes on if the caller is cancelled."""
     task = asyncio.get_running_loop().create_task(work)
     _running.add(task)
     task.add_done_callback(_running.discard)

@@ -7,7 +7,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
 from citius._core import PgBlock
-from citius.databases.commits import Commits, call_hooks, to_end
+from citius.databases.commits import Commits, call_hooks
 from citius.databases.statements import METHODS, Statements
 from citius.errors import ConfigError
 from citius.pg.copying import CopyOut, copy_in
@@ -122,8 +122,8 @@ class Transaction(Statements, Commits):
         session = self.live_session()
         # Before it is committed: a statement behind the COMMIT would be a transaction of its own.
         self._end_block()
-        end = self._end(session, error)
-        await (to_end(end) if self._hooks and error is None and self._outer is None else end)
+        is_commit = error is None and self._outer is None
+        await self._carry_out(self._end(session, error), is_commit=is_commit)
 
     async def _end(self, session: Session, error: BaseException | None) -> None:
         is_clean = False

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args, overload
 
-from citius.databases.commits import Commits, call_hooks, to_end
+from citius.databases.commits import Commits, call_hooks
 from citius.databases.statements import METHODS, Statements
 from citius.sqlite.calls import Block, ThreadCall
 from citius.sqlite.cursors import Cursor
@@ -89,8 +89,7 @@ class Transaction(Statements, Block, Commits):
     ) -> None:
         self._live()
         self.is_over = True
-        end = self._end(error)
-        await (to_end(end) if self._hooks and error is None and self._outer is None else end)
+        await self._carry_out(self._end(error), is_commit=error is None and self._outer is None)
 
     async def _end(self, error: BaseException | None) -> None:
         is_done = False
