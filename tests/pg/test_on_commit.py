@@ -60,7 +60,7 @@ CREATE CONSTRAINT TRIGGER a_first AFTER INSERT ON waiting DEFERRABLE INITIALLY D
 
 
 def test_a_caller_that_leaves_during_the_commit(server: Server) -> None:
-    """The transaction was committed, and nobody was told; one that fails is not told of either."""
+    """A COMMIT that succeeds is followed by the functions, one that fails by none of them."""
 
     async def main() -> list[object]:
         seen: list[object] = []

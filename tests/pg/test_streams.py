@@ -393,7 +393,7 @@ async def test_a_copy_that_is_cancelled_ends_no_other_of_its_block(pool) -> None
 
 @pytest.mark.parametrize("is_inner", [False, True])
 def test_the_end_of_a_block_cuts_what_it_copies(server, is_inner: bool) -> None:
-    """The ROLLBACK waited for a source, and for a consumer; until then nobody had the session."""
+    """The ROLLBACK was sent behind the COPY: the session stayed in use until its other side had ended."""
 
     async def fail(pool: pg.Pool, begin: Callable[[pg.Transaction], Awaitable[None]]) -> None:
         async with pool.transaction() as tx:

@@ -128,7 +128,7 @@ async def test_a_cancelled_caller_loses_no_function(pool: sqlite.Pool) -> None:
 
 @runs
 async def test_a_caller_that_leaves_during_the_commit_loses_no_function(pool: sqlite.Pool) -> None:
-    """The transaction was committed, and nobody was told."""
+    """The transaction was committed, and its functions were not called."""
     done = asyncio.Event()
     async with pool:
         await pool.execute("create table kept (n int)")

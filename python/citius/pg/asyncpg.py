@@ -307,7 +307,10 @@ class Pool(_TheirPool):
     # --- giving it back ---
 
     async def release(self, connection: Any, *, timeout: float | None = None) -> None:
-        """Give a connection back; one that was given back already is left alone if nobody has it."""
+        """Give a connection back; one that is free already is left so.
+
+        Called twice, it takes the connection from a task that has got it between the calls.
+        """
         if getattr(connection, "_pool", self) is not self or not isinstance(
             connection, asyncpg.Connection
         ):

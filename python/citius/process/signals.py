@@ -11,6 +11,7 @@ import faulthandler
 import os
 import signal
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -202,11 +203,9 @@ class StopSignals:
             except (SystemExit, KeyboardInterrupt):
                 pass  # what it asks for is under way; raised here it would cut off open requests
             except BaseException as error:
-                failed = error
+                failed = partial(logging.log_exception, "a handler of a signal failed", error)
                 with suppress(RuntimeError):
-                    self._post(
-                        lambda: logging.log_exception("a handler of a signal failed", failed)
-                    )
+                    self._post(failed)
             finally:
                 self._is_heard = False
 

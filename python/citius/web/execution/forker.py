@@ -360,12 +360,11 @@ class _Channel:
 
 def _serve(fd: int, preparation: Any, worker: int) -> None:
     _end_with(worker)
-    inherits = cast("Any", process.current_process())
-    inherits._inheriting = (
-        True  # as spawn does: what the main module starts now is refused, with the reason
-    )
+    # As spawn does: what the main module starts while it is imported is refused, with the reason.
+    own = cast("Any", process.current_process())
+    own._inheriting = True
     spawn.prepare(preparation)
-    del inherits._inheriting
+    del own._inheriting
     channel = _Channel(Link(socket.socket(fileno=fd)))
     progress.channel = channel
     os.register_at_fork(after_in_child=channel.leave)
