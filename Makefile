@@ -335,14 +335,7 @@ fuzz-requests: ## random requests to typed handlers: no 5xx, no traceback: make 
 
 fuzz: ## campaigns of mutated vectors, responses, HTTP/2, HTTP/3, forms, of what PostgreSQL and Redis send, against the parsers, and of calls on PostgreSQL's sessions: make fuzz SECONDS=3600
 	@scripts/need cargo
-	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1 -- --seconds $(SECONDS)
-	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h1-client -- --seconds $(SECONDS)
-	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h2-client -- --seconds $(SECONDS)
-	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-h3 -- --seconds $(SECONDS)
-	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-forms -- --seconds $(SECONDS)
-	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-pg -- --seconds $(SECONDS)
-	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-pg-session -- --seconds $(SECONDS)
-	cargo run --locked --quiet --release -p citius-testkit --bin fuzz-redis -- --seconds $(SECONDS)
+	cargo run --locked --quiet --release -p citius-testkit --bin fuzz -- --seconds $(SECONDS)
 
 docs: $(MADE)/extension ## write docs/reference/ from the code
 	$(BIN)/python scripts/reference.py

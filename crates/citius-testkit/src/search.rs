@@ -1,20 +1,17 @@
 //! Runs of one check after another with inputs of its own, until the time is over or an invariant breaks.
 
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::rng::Rng;
 use crate::transcript::escape;
 
-/// Checks inputs of `first` and the seeds after it for `seconds`, and says at the end how many were `done`. One that breaks an
-/// invariant, for which `check` panics, is printed as a transcript line with its seed; that ends the search with status 1.
+/// Checks inputs of `first` and the seeds after it for `seconds`, and returns how many. One that breaks an invariant, for which
+/// `check` panics, ends the search: the error is its seed and the input as a transcript line.
 pub fn run(
     seconds: u64,
     first: u64,
     compose: impl Fn(u64) -> Vec<u8>,
     check: fn(&[u8], u64),
-    done: &str,
-) -> ExitCode {
+) -> Result<u64, String> {
     #[expect(
         clippy::disallowed_methods,
         reason = "a time limit for people, not protocol time"
@@ -25,36 +22,9 @@ pub fn run(
         let seed = first.wrapping_add(n_inputs);
         let input = compose(seed);
         if std::panic::catch_unwind(|| check(&input, seed)).is_err() {
-            eprintln!("broken with seed {seed} by\n> {}", escape(&input));
-            return ExitCode::FAILURE;
+            return Err(format!("broken with seed {seed} by\n> {}", escape(&input)));
         }
         n_inputs += 1;
     }
-    eprintln!("{n_inputs} {done}");
-    ExitCode::SUCCESS
-}
-
-/// The `main` of a program that is called as `NAME [--seconds S] [--seed N]`.
-pub fn main(
-    name: &str,
-    compose: fn(&mut Rng) -> Vec<u8>,
-    check: fn(&[u8], u64),
-    done: &str,
-) -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |name: &str, otherwise: u64| match words.iter().position(|word| word == name) {
-        Some(at) => words.get(at + 1).and_then(|word| word.parse().ok()),
-        None => Some(otherwise),
-    };
-    let (Some(seconds), Some(first)) = (number("--seconds", 20), number("--seed", 1)) else {
-        eprintln!("usage: {name} [--seconds S] [--seed N]");
-        return ExitCode::from(2);
-    };
-    run(
-        seconds,
-        first,
-        |seed| compose(&mut Rng::new(seed)),
-        check,
-        done,
-    )
+    Ok(n_inputs)
 }
