@@ -125,7 +125,7 @@ def judge(
 JUDGES = (
     judge("newest-python", "test-matrix PYTHONS=3.14 CASES=inside"),
     judge("frameworks", "test-frameworks"),
-    judge("fuzz", "fuzz SECONDS=6", is_patient=True),
+    judge("fuzz", "fuzz SECONDS=4", is_patient=True),
     judge("connect-conformance", "connect-conformance CASES=fast", "go"),
     judge("instructions", "check-instructions"),
     judge("mcp-conformance", "mcp-conformance"),
