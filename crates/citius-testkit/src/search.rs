@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::transcript::escape;
 
-/// Checks inputs of `first` and the seeds after it for `seconds`, and returns how many. One that breaks an invariant, for which
-/// `check` panics, ends the search: the error is its seed and the input as a transcript line.
+/// Checks inputs of `first` and the seeds after it for `seconds`, and returns how many.
+///
+/// # Errors
+/// An input breaks an invariant, for which `check` panics: its seed, and the input as a transcript line.
 pub fn run(
     seconds: u64,
     first: u64,
