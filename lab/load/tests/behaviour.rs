@@ -13,6 +13,8 @@ use std::thread;
 
 use serde_json::Value;
 
+mod ports;
+
 /// A request as the server read it.
 #[derive(Clone, Debug)]
 struct Asked {
@@ -420,7 +422,7 @@ fn garbage_is_a_protocol_error() {
 
 #[test]
 fn a_server_that_dies_yields_connect_errors_and_an_end() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listener = ports::listener();
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
     // Accepts the connection that looks whether it is there, and none after it.
     thread::spawn(move || drop(listener.accept()));
@@ -433,7 +435,7 @@ fn a_server_that_dies_yields_connect_errors_and_an_end() {
 
 #[test]
 fn nothing_reachable_is_said_at_once() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listener = ports::listener();
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
     drop(listener);
     let run = Run::new(&[&url]);
@@ -689,7 +691,7 @@ fn connections_are_timed_and_their_share_of_the_work_is_told() {
 fn why_connections_fail_is_told() {
     let server = Server::constant(HELLO);
     // A server that is reached once, by the look before the run, and then gone.
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let listener = ports::listener();
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
     thread::spawn(move || {
         let looked = listener.accept();

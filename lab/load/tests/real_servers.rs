@@ -4,11 +4,13 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
+
+mod ports;
 
 const WELCOME: &str = "Welcome!\n";
 
@@ -61,7 +63,7 @@ impl Server {
         fs::create_dir_all(&folder).expect("a temporary folder");
         fs::write(folder.join("index.html"), WELCOME).expect("a file");
         fs::write(folder.join("large"), vec![b'x'; 300_000]).expect("a file");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let listener = ports::listener();
         let port = listener.local_addr().expect("bound").port().to_string();
         drop(listener);
         let mut command = Command::new(program);
