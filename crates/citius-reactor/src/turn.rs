@@ -232,7 +232,7 @@ impl Reactor {
     }
 
     /// Late responses join the turn: those of one connection together, then one write.
-    fn run_commands<S: Service>(&mut self, service: &mut S) {
+    pub(crate) fn run_commands<S: Service>(&mut self, service: &mut S) {
         let spare = std::mem::take(&mut self.spare_commands);
         let mut commands = self.mailbox.take(spare);
         let mut rest = commands.drain(..).peekable();

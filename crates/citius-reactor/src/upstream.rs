@@ -66,6 +66,12 @@ impl Upstreams {
         let at = self.position(id).ok()?;
         self.open.get_mut(at)
     }
+
+    /// Whether more of what its peer sends is wanted.
+    pub(crate) fn hears(&self, id: UpstreamId) -> bool {
+        let at = self.position(id);
+        at.is_ok_and(|at| self.open[at].interest.contains(Readiness::IN))
+    }
 }
 
 impl Upstream {

@@ -14,6 +14,9 @@ use crate::upstream::{Handed, SPARE_BYTES_MAX, Sending, Upstream, UpstreamId};
 /// Reads of a connection that takes nothing more.
 const LAST_READS: usize = 16;
 
+/// Reads of a connection in a turn, as long as each fills the buffer.
+const FULL_READS: usize = 4;
+
 impl Reactor {
     /// Watches a connected socket, which does not block, under an identity that no other has.
     ///
@@ -65,15 +68,26 @@ impl Reactor {
             }
         }
         if flags.intersects(Readiness::IN | Readiness::HUP | Readiness::ERR) {
-            self.read_upstream(id, service);
+            let full = self.inbox.len();
+            let mut n_full = 0;
+            while n_full < FULL_READS && self.read_upstream(id, service) == full {
+                n_full += 1;
+                if !self.upstreams.hears(id) {
+                    break;
+                }
+            }
+            // What has come is passed on before it leaves the caches, and not when all connections have been read.
+            if n_full > 0 {
+                self.run_commands(service);
+            }
         }
     }
 
-    /// Reads once; whether there was something.
-    fn read_upstream<S: Service>(&mut self, id: UpstreamId, service: &mut S) -> bool {
+    /// Reads once; how many bytes there were.
+    fn read_upstream<S: Service>(&mut self, id: UpstreamId, service: &mut S) -> usize {
         // Writing may have ended it.
         let Ok(at) = self.upstreams.position(id) else {
-            return false;
+            return 0;
         };
         match self.upstreams.open[at].read(&mut self.inbox) {
             // What is to go there may go on.
@@ -91,12 +105,12 @@ impl Reactor {
                 if !hears {
                     self.watch_upstream(id, false, service);
                 }
-                return true;
+                return n;
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => self.end_upstream(id, Some(error), service),
         }
-        false
+        0
     }
 
     /// Sends what the service has for them.
@@ -161,7 +175,7 @@ impl Reactor {
         };
         if let Err(error) = upstream.write(bytes) {
             // What the peer has said before it left says why.
-            let _ = (0..LAST_READS).all(|_| self.read_upstream(id, service));
+            let _ = (0..LAST_READS).all(|_| self.read_upstream(id, service) > 0);
             if self.upstreams.position(id).is_ok() {
                 self.end_upstream(id, Some(error), service);
             }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use citius_base::passing::{Inbound, Passing, Relay, Source};
 use citius_base::progress::{Sleeper, Wakes};
 use citius_base::report::{LEVEL_WARNING, Subject, subject_of};
-use citius_chan::Found;
+use citius_chan::{Found, WAITING_BYTES_MAX};
 use citius_http::{Fields, Payload};
 use citius_reactor::{ResponseAction, StreamCommand, coarse_ms};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -130,10 +130,10 @@ impl Relaying {
         }
     }
 
-    /// Counts bytes that are sent; whether the queue may be full.
+    /// Counts bytes that are sent; whether no more is sent before there is room.
     fn count(&self, bytes: usize) -> bool {
         let before = self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
-        before + bytes >= self.inbound.handle.limits.write_queue_bytes_max as usize
+        before + bytes >= WAITING_BYTES_MAX
     }
 
     fn act(&self, py: Python<'_>, action: ResponseAction) {
