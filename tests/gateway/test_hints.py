@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import linecache
+import re
 import traceback
 from typing import Any
 
@@ -51,7 +52,7 @@ def test_the_lines_that_make_arguments_are_in_tracebacks() -> None:
         assert client.get("/").status_code == 500
     (frame,) = [one for one in lines if "<arguments of " in one]
     assert "handler>" in frame
-    assert "None if mistakes else" in frame
+    assert re.search(r"v\d = n\d\(\)$", frame.strip())
     assert any("handler>" in name for name in linecache.cache)
 
 

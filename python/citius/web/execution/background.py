@@ -78,7 +78,7 @@ def defer(
         refuse_unread_markers(function, args, keywords)
     loop = _check_loop(function)
     call = (partial if loop is not None else _InContext)(function, *args, **keywords)
-    of_request = held.get(id(request)) if held else None
+    of_request = held.get(request) if held else None
     if of_request is not None:
         return of_request.append((function, call))
     deferred = _deferred_of(request._served_app)
@@ -182,8 +182,8 @@ def pending_in_process() -> int:
 
 Deferred: TypeAlias = "list[tuple[Any, partial[Any]]]"
 
-held: Final[dict[int, Deferred]] = {}
-"""By the ``id`` of requests with a ``yield`` in a dependency: what they have deferred, until that has ended.
+held: Final[dict[Request, Deferred]] = {}
+"""By requests with a ``yield`` in a dependency: what they have deferred, until that has ended.
 
 If one of them fails, it is not called: a transaction that could not be committed has done nothing that a mail
 could speak of.

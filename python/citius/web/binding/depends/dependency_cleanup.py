@@ -15,7 +15,7 @@ from citius._core import Response
 from citius.web.execution.background import defer_held, held
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
     from contextlib import AbstractAsyncContextManager
     from contextvars import Context
 
@@ -44,6 +44,12 @@ def yields_nothing() -> NoReturn:
     raise RuntimeError("generator didn't yield")
 
 
+def did_not_stop(generator: Generator[Any]) -> NoReturn:
+    """Called when a dependency's generator yields again."""
+    generator.close()
+    raise RuntimeError("generator didn't stop")
+
+
 def finish(begun: list[Any], request: Request | None) -> None:
     """Resume the generators of a call that has not failed, in reverse order of their beginning.
 
@@ -56,8 +62,7 @@ def finish(begun: list[Any], request: Request | None) -> None:
         while begun:
             generator = begun.pop()
             if next(generator, DONE) is not DONE:
-                generator.close()
-                raise RuntimeError("generator didn't stop")
+                did_not_stop(generator)
     except BaseException as error:
         if not fail(begun, request, error):
             raise
@@ -66,7 +71,7 @@ def finish(begun: list[Any], request: Request | None) -> None:
 def fail(begun: list[Any], request: Request | None, error: BaseException) -> bool:
     """Raise ``error`` in the generators; whether one has caught it. What was deferred is forgotten."""
     if request is not None:
-        held.pop(id(request), None)
+        held.pop(request, None)
     stack = ExitStack()
     for one in begun:
         stack.push(contextmanager(_same)(one))
@@ -120,7 +125,7 @@ async def finish_async(begun: list[Any], request: Request | None) -> None:
 async def fail_async(begun: list[Any], request: Request | None, error: BaseException) -> bool:
     """Raise ``error`` in generators of both kinds and context managers; see `fail`."""
     if request is not None:
-        held.pop(id(request), None)
+        held.pop(request, None)
     stack = AsyncExitStack()
     for one in begun:
         if hasattr(one, "__anext__"):
@@ -149,8 +154,8 @@ class _Exits:
 
     def forget(self) -> None:
         """Called when the stream is destroyed, whether it has ended or not."""
-        if held.get(id(self.request)) is self.deferred:
-            del held[id(self.request)]
+        if held.get(self.request) is self.deferred:
+            del held[self.request]
 
     # A stream that has failed is closed afterwards, as any other: by then nothing may be deferred any more.
 
@@ -179,7 +184,7 @@ class _Exits:
         self._begin_deferred()
 
     def _begin_deferred(self) -> None:
-        held.pop(id(self.request), None)
+        held.pop(self.request, None)
         deferred, self.deferred = self.deferred, []
         if deferred:
             defer_held(self.request, deferred)
