@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import rig
 from http_peer import OK, Talk
@@ -90,6 +92,32 @@ def test_a_client_that_reads_slowly_slows_the_server_behind(gateway) -> None:
             time.sleep(0.3)  # until nothing more is taken
         assert 0 < seen < 32 * 1024 * 1024
         assert len(peer.read(64 * 1024 * 1024 - 65536)) > 0
+
+
+def test_large_responses_side_by_side_are_each_their_own(gateway) -> None:
+    """Reads that fill the buffer, and one less or more; clients of different speeds."""
+    sizes = [65_536 * n_reads + more for n_reads in (1, 7, 40) for more in (-1, 0, 1, 30_000)]
+    bodies = {str(size): random.Random(size).randbytes(size) for size in sizes}
+
+    def act(talk: Talk) -> None:
+        while got := talk.request():
+            body = bodies[got[0].split()[1].rpartition("/")[2]]
+            talk.say(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body))
+            talk.say(body)
+
+    before = gateway(act)
+
+    def ask(first: int) -> list[int]:
+        """Return the sizes whose content is wrong."""
+        with before.server.connect(receive_buffer_bytes=8192 << first % 4) as peer:
+            return [
+                size
+                for size in sizes[first:] + sizes[:first]
+                if peer.request("GET", f"/v1/{size}").body != bodies[str(size)]
+            ]
+
+    with ThreadPoolExecutor(len(sizes)) as executor:
+        assert list(executor.map(ask, range(len(sizes)))) == [[]] * len(sizes)
 
 
 def test_a_server_that_reads_slowly_slows_the_client(gateway) -> None:
