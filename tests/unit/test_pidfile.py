@@ -50,6 +50,14 @@ def test_a_server_that_runs_is_not_replaced(path: Path) -> None:
         assert path.read_text() == f"{os.getpid()}\n"
 
 
+def test_a_server_that_has_ended_is_replaced_before_its_parent_asks_for_it(path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as other:
+        path.write_text(f"{other.pid}\n")
+        os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+        pidfile.write(str(path))
+        assert path.read_text() == f"{os.getpid()}\n"
+
+
 @pytest.mark.parametrize("text", ["", "4194305\n", "99999999999999999999\n"])
 def test_what_names_nobody_is_replaced(path: Path, text: str) -> None:
     path.write_text(text)

@@ -107,10 +107,14 @@ def _read(path: str, directory: int, name: str) -> tuple[int, float] | None:
 
 
 def _began_at(pid: int) -> float | None:
-    """When a process has begun, in seconds since 1970; `None` if there is none."""
+    """When a process has begun, in seconds since 1970; `None` if there is none, or it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            ticks = int(file.read().rpartition(b")")[2].split()[19])
+            state, *fields = file.read().rpartition(b")")[2].split()
+        # One that has ended is there until its parent asks for it, which some parents never do.
+        if state in (b"Z", b"X"):
+            return None
+        ticks = int(fields[18])
         with open("/proc/stat", "rb") as file:
             booted_at = next(int(line.split()[1]) for line in file if line.startswith(b"btime"))
     except (OSError, OverflowError, StopIteration):
