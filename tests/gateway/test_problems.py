@@ -8,7 +8,7 @@ import pytest
 from citius import App, NotFound, Request
 from citius.mcp.failures import text_of
 from citius.testing import Client
-from citius.web.responses.debug_page import routes_page
+from citius.web.responses.debug_page import routes_page, traceback_page
 from citius.web.routing.rpc.procedures import error_of
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -147,6 +147,37 @@ def test_a_browser_sees_the_routes_while_an_application_is_developed() -> None:
         assert 'href="/docs"' in page.text
         assert "no item 7" in client.get("/items/7", headers=html).text
         assert client.get("/itmes/7").headers["content-type"] == "application/problem+json"
+
+
+class Mute(Exception):
+    """Its text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "title"),
+    [
+        (ValueError("a\ud800b"), "ValueError: a\\ud800b"),
+        (Mute(), "Mute: &lt;exception str() failed&gt;"),
+    ],
+)
+@pytest.mark.parametrize("accept", ["text/html", "*/*"])
+def test_the_page_of_an_exception_has_any_text(error: Exception, title: str, accept: str) -> None:
+    app = App()
+
+    @app.get("/")
+    def broken() -> None:
+        raise error
+
+    app.exception_handler(Exception)(traceback_page)
+    with Client(app, raise_errors=False) as client:
+        response = client.get("/", headers={"accept": accept})
+    assert response.status_code == 500
+    assert (f"<h1>{title}</h1>" in response.text) == (accept == "text/html")
+    assert "Traceback (most recent call last)" in response.text
+    assert "in broken" in response.text
 
 
 def missing(id: int) -> str:

@@ -34,12 +34,14 @@ h1 { color: #b00020; font-size: 1.3rem } h2 { font-size: 1rem } .own { border-le
 
 def traceback_page(request: Request, error: BaseException) -> Response:
     """The response to an exception: where it was raised, and from where that was called."""
-    lines = "".join(traceback.format_exception(error))
+    lines = _printable("".join(traceback.format_exception(error)))
     if "text/html" not in request.header("accept", ""):
         return Response(lines, 500)
     frames = traceback.extract_tb(error.__traceback__)
     shown = "".join(_shown(frame) for frame in reversed(frames))
-    title = escape(f"{type(error).__name__}: {error}")
+    # The text of an exception whose `__str__` raises is that it does.
+    text = traceback.TracebackException.from_exception(error)
+    title = escape(_printable(f"{type(error).__name__}: {text}"))
     page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style><h1>{title}</h1>"
@@ -86,6 +88,11 @@ def routes_page(
         return Response(page, 404, headers, "text/html; charset=utf-8")
 
     return respond
+
+
+def _printable(text: str) -> str:
+    """Without surrogates, which no encoding has."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _shown(frame: traceback.FrameSummary) -> str:
