@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import re
+from pathlib import Path
 
 import pytest
 from rig import Reply, Server
@@ -56,6 +57,18 @@ def test_several(files_module: Server) -> None:
             (f"bytes {SIZE - 3}-{SIZE - 1}/{SIZE}", LARGE[-3:]),
         ]
         assert peer.request("GET", "/app").body == b"from the application"
+
+
+def test_no_file_can_hold_the_boundary(files: Server, site: Path) -> None:
+    seen = files.get(PATH, range="bytes=0-1,5-6").headers["content-type"].partition("boundary=")[2]
+    forged = f"x\r\n--{seen}\r\ncontent-range: bytes 0-1/9\r\n\r\nforged".encode()
+    (site / "forged.txt").write_bytes(forged)
+    size = len(forged)
+    reply = files.get("/assets/forged.txt", range=f"bytes=0-{size - 3},-2")
+    assert parts_of(reply) == [
+        (f"bytes 0-{size - 3}/{size}", forged[:-2]),
+        (f"bytes {size - 2}-{size - 1}/{size}", forged[-2:]),
+    ]
 
 
 def test_nothing_of_it_is_there(files_module: Server) -> None:

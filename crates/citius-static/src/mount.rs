@@ -1,6 +1,7 @@
 //! Mounts, and the responses of their files.
 
 use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -399,11 +400,12 @@ fn send_pieces(
     said: Said<'_>,
     reply: &mut impl Outlet,
 ) -> Result<Served, Errno> {
-    let media_type = format!("multipart/byteranges; boundary={BOUNDARY}");
+    let boundary = boundary();
+    let media_type = format!("multipart/byteranges; boundary={boundary}");
     let (mut parts, mut total) = (Vec::with_capacity(pieces.len()), 0);
     for &(offset, length) in pieces {
         let head = [
-            format!("\r\n--{BOUNDARY}\r\ncontent-type: ").as_bytes(),
+            format!("\r\n--{boundary}\r\ncontent-type: ").as_bytes(),
             said.content_type.unwrap_or(asset.media_type),
             b"\r\ncontent-range: ",
             content_range((offset, length), variant).as_bytes(),
@@ -413,7 +415,7 @@ fn send_pieces(
         total += head.len() as u64 + length;
         parts.push((head, variant.payload(offset, length)?));
     }
-    let end = format!("\r\n--{BOUNDARY}--\r\n");
+    let end = format!("\r\n--{boundary}--\r\n");
     total += end.len() as u64;
     let mut fields = said.and(&variant.fields);
     fields
@@ -439,6 +441,13 @@ fn send_pieces(
         body_bytes: total,
         error: None,
     })
+}
+
+/// What stands between pieces, another one for each response: it must not be in a piece (RFC 2046 §5.1.1), and who writes a file
+/// may have seen earlier ones.
+fn boundary() -> String {
+    let half = || RandomState::new().hash_one(0);
+    format!("citius-{:016x}{:016x}", half(), half())
 }
 
 fn content_range((offset, length): Piece, variant: &Variant) -> String {
@@ -502,8 +511,6 @@ fn respond(response: ResponseHead<'_>, body: Payload<'_>, reply: &mut impl Outle
 }
 
 const VALID: &str = "checked fields, lengths as announced, and the request was just asked";
-/// No secret is needed: a client that finds it in the file knows from `Content-Range` where parts end.
-const BOUNDARY: &str = "citius-3f0c9a51e7b24d68";
 const PARTIAL_CONTENT: Status = Status::from_const(206);
 const MOVED_PERMANENTLY: Status = Status::from_const(301);
 const NOT_MODIFIED: Status = Status::from_const(304);
