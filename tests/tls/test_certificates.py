@@ -142,6 +142,38 @@ def test_revoked_ones_are_refused_and_so_are_their_sessions(
     wait_for(is_refused, "the new list")
 
 
+def test_expired_ones_do_not_return_with_a_session(
+    secured: Callable[..., Server], pki: Pki
+) -> None:
+    server = secured("--ssl-cert-reqs", "required", "--ssl-ca-certs", pki.bundle)
+    # Time for the handshakes below on a busy machine; after it the test waits for the end.
+    end = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=5)
+    made = pki.ca.issue_cert("alice@example.org", not_after=end)
+    shown = pki.directory / "short-lived.pem"
+    shown.write_bytes(made.private_key_and_cert_chain_pem.bytes())
+    kept: list[tuple[ssl.SSLContext, ssl.SSLSession]] = []
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context = pki.client(str(shown), version=version)
+        session = None
+        for is_resumed in (False, True):
+            with connect(server, context, session=session) as peer:
+                assert about(peer)["resumed"] is is_resumed
+                session = peer.socket.session  # pyright: ignore
+                kept.append((context, session))
+
+    def is_refused(context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> bool:
+        try:
+            with connect(server, context, session=session) as peer:
+                about(peer)
+        except (ssl.SSLError, ConnectionError, EOFError):
+            return True
+        return False
+
+    wait_for(lambda: is_refused(context), "the end of the certificate")
+    for context, session in kept:
+        assert is_refused(context, session)
+
+
 def test_new_files_without_a_restart(secured: Callable[..., Server], pki: Pki) -> None:
     server = secured()
     context = pki.client()

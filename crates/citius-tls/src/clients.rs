@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use ring::digest::{Context, SHA256};
-use rustls::RootCertStore;
+use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateRevocationListDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 
 use crate::settings::{ClientAuth, Settings};
+use crate::tickets::GoodUntil;
 use crate::{Reason, certificate, files, identity};
 
 /// How clients are judged, and what identifies these rules.
@@ -19,6 +21,67 @@ pub(crate) struct Rules {
     pub(crate) warnings: Vec<String>,
     pub(crate) verifier: Arc<dyn ClientCertVerifier>,
     pub(crate) id: [u8; 32],
+}
+
+/// Verifies as `inner` does, and says until when the outcome is good.
+#[derive(Debug)]
+struct Dated {
+    inner: Arc<dyn ClientCertVerifier>,
+    /// The first next update of a revocation list.
+    lists_until_s: u64,
+}
+
+impl ClientCertVerifier for Dated {
+    fn offer_client_auth(&self) -> bool {
+        self.inner.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.inner.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.inner.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.inner.verify_client_cert(shown, intermediates, now)?;
+        let mut until_s = self.lists_until_s;
+        for der in std::iter::once(shown).chain(intermediates) {
+            // What cannot be read is no part of the path that was verified, or is good for this handshake alone.
+            let end_s = certificate::read(der).map_or(0, |facts| *facts.valid_s.end());
+            until_s = until_s.min(end_s);
+        }
+        GoodUntil::set(until_s);
+        Ok(verified)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, shown, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, shown, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
 }
 
 /// The revocation lists of `settings`, and what is to be said of them.
@@ -93,8 +156,11 @@ pub(crate) fn rules(
         })?;
     }
     let (lists, warnings) = revocation_lists(settings, now_s)?;
+    let mut lists_until_s = u64::MAX;
     for list in &lists {
         context.update(list);
+        let next_s = certificate::crl_next_update_s(list).unwrap_or(u64::MAX);
+        lists_until_s = lists_until_s.min(next_s);
     }
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
         .with_crls(lists)
@@ -107,7 +173,10 @@ pub(crate) fn rules(
         .map_err(|error| format!("the rules for client certificates cannot be used: {error}"))?;
     Ok(Rules {
         warnings,
-        verifier,
+        verifier: Arc::new(Dated {
+            inner: verifier,
+            lists_until_s,
+        }),
         id: id(context),
     })
 }

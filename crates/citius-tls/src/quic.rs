@@ -14,6 +14,7 @@ use rustls::{CipherSuite, ServerConfig, SupportedCipherSuite};
 use crate::Reason;
 use crate::resolver::{Choice, take_choice};
 use crate::session::{Failure, facts_of};
+use crate::tickets::GoodUntil;
 
 /// What handshakes are made from, as a [`Server`](crate::Server) was configured when this was asked of it.
 #[derive(Clone, Debug)]
@@ -73,6 +74,7 @@ impl QuicServer {
             conn: ServerConnection::new(Arc::clone(&self.config), version, parameters)?,
             left_bytes: self.handshake_bytes_max,
             choice: None,
+            good_until: GoodUntil::new(),
             facts: None,
         })
     }
@@ -84,6 +86,7 @@ pub struct QuicSession {
     /// Of messages that the handshake may still have.
     left_bytes: usize,
     choice: Option<Choice>,
+    good_until: GoodUntil,
     facts: Option<Arc<Tls>>,
 }
 
@@ -107,7 +110,8 @@ impl QuicSession {
             return Err((Some(DECODE_ERROR), reason));
         };
         self.left_bytes = left;
-        let taken = self.conn.read_hs(messages);
+        let conn = &mut self.conn;
+        let taken = self.good_until.during(|| conn.read_hs(messages));
         if let Some(choice) = take_choice() {
             self.choice = Some(choice);
         }

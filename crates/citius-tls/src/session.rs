@@ -19,6 +19,7 @@ use rustls::unbuffered::{
 use rustls::{CommonState, Error, HandshakeKind, ServerConfig};
 
 use crate::resolver::{Choice, take_choice};
+use crate::tickets::GoodUntil;
 use crate::{certificate, ciphers};
 
 /// Bytes of plaintext in a full record (RFC 8446 §5.1).
@@ -122,6 +123,7 @@ pub struct Session {
     has_failed: bool,
     peer_has_closed: bool,
     choice: Option<Choice>,
+    good_until: GoodUntil,
     facts: Option<Arc<Tls>>,
 }
 
@@ -148,6 +150,7 @@ impl Session {
             has_failed: false,
             peer_has_closed: false,
             choice: None,
+            good_until: GoodUntil::new(),
             facts: None,
         })
     }
@@ -250,8 +253,11 @@ impl Session {
     ) -> Result<(usize, usize), Failure> {
         let (mut used, mut written) = (0, 0);
         loop {
-            let UnbufferedStatus { mut discard, state } =
-                self.conn.process_tls_records(&mut incoming[used..]);
+            let (conn, records) = (&mut self.conn, &mut incoming[used..]);
+            let UnbufferedStatus { mut discard, state } = match self.facts {
+                None => self.good_until.during(|| conn.process_tls_records(records)),
+                Some(_) => conn.process_tls_records(records),
+            };
             let mut is_blocked = false;
             match state? {
                 ConnectionState::ReadTraffic(mut traffic) => {

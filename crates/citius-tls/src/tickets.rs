@@ -5,9 +5,11 @@
 //! them. A worker keeps this span's keys and the last one's, so a ticket is good for one to two spans; an attacker
 //! who steals the memory learns nothing of earlier ones.
 //!
-//! Keys also depend on the rules for client certificates: a ticket that was given under other rules cannot be decrypted, so
-//! no session resumes whose certificate would be refused today.
+//! Keys also depend on the rules for client certificates: a ticket that was given under other rules cannot be decrypted. A ticket
+//! also says until when what the client has shown is good ([`GoodUntil`]). So no session resumes whose certificate would be
+//! refused today: the client shows one again.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -82,6 +84,39 @@ fn hash(purpose: &[u8], secret: &[u8], more: &[u8]) -> [u8; 32] {
     let mut value = [0; 32];
     value.copy_from_slice(context.finish().as_ref());
     value
+}
+
+thread_local! {
+    /// Of the session whose step [`GoodUntil::during`] makes; outside of one, tickets are good for nothing.
+    static GOOD_UNTIL_S: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Until when the certificates are good that the client of one session has shown, in this handshake or in the one that its
+/// ticket is of: seconds since 1970, and the end of time if it has shown none.
+///
+/// rustls calls the verifier and the ticketer in the middle of a handshake and does not say for which: who makes a step of
+/// it lends them this.
+#[derive(Debug)]
+pub(crate) struct GoodUntil(u64);
+
+impl GoodUntil {
+    /// Of a new session.
+    pub(crate) const fn new() -> Self {
+        Self(u64::MAX)
+    }
+
+    /// Makes a step of the session's handshake.
+    pub(crate) fn during<T>(&mut self, step: impl FnOnce() -> T) -> T {
+        GOOD_UNTIL_S.set(self.0);
+        let made = step();
+        self.0 = GOOD_UNTIL_S.replace(0);
+        made
+    }
+
+    /// What the client of this step's session has shown is good until then.
+    pub(crate) fn set(unix_s: u64) {
+        GOOD_UNTIL_S.set(unix_s);
+    }
 }
 
 /// Makes and opens the tickets of one configuration.
@@ -226,11 +261,21 @@ impl ProducesTickets for Ticketer {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.seal(plain, wall_s())
+        let until_s = GOOD_UNTIL_S.get();
+        self.seal(&[&until_s.to_be_bytes(), plain].concat(), wall_s())
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
-        self.open(ticket, wall_s())
+        let now_s = wall_s();
+        let opened = self.open(ticket, now_s)?;
+        let (until_s, plain) = opened.split_first_chunk()?;
+        let until_s = u64::from_be_bytes(*until_s);
+        if now_s > until_s {
+            return None;
+        }
+        // The session's next tickets are good for no longer.
+        GoodUntil::set(until_s);
+        Some(plain.to_vec())
     }
 }
 
@@ -294,6 +339,32 @@ mod tests {
         let ticket = ticketer(&tickets, NOON).seal(b"x", NOON).unwrap();
         let other = Ticketer::new(&tickets, [8; 32], NOON);
         assert!(other.open(&ticket, NOON).is_none());
+    }
+
+    #[test]
+    fn a_ticket_is_good_for_as_long_as_what_the_client_has_shown() {
+        let now_s = wall_s();
+        let one = Ticketer::new(&Tickets::new(now_s), RULES, now_s);
+        let (mut first, mut later, mut last) =
+            (GoodUntil::new(), GoodUntil::new(), GoodUntil::new());
+        let shown = |good_until: &mut GoodUntil, until_s| {
+            good_until.during(|| GoodUntil::set(until_s));
+            good_until.during(|| one.encrypt(b"x")).unwrap()
+        };
+        let ticket = shown(&mut first, now_s + 1000);
+        assert_eq!(later.during(|| one.decrypt(&ticket)).unwrap(), b"x");
+        // What a resumed session is given says the same, whatever sessions of others do in between.
+        let over = shown(&mut last, now_s - 1);
+        assert!(first.during(|| one.decrypt(&over)).is_none());
+        assert_eq!((later.0, first.0), (now_s + 1000, now_s + 1000));
+        let next = later.during(|| one.encrypt(b"y")).unwrap();
+        let opened = one.open(&next, now_s).unwrap();
+        assert_eq!(opened, [&(now_s + 1000).to_be_bytes()[..], b"y"].concat());
+        // Outside of a session's steps nobody knows.
+        let stray = one.encrypt(b"x").unwrap();
+        assert!(later.during(|| one.decrypt(&stray)).is_none());
+        let without = GoodUntil::new().during(|| one.encrypt(b"x")).unwrap();
+        assert!(later.during(|| one.decrypt(&without)).is_some());
     }
 
     #[test]
