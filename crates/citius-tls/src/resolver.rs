@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use rustls::pki_types::DnsName;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
@@ -61,7 +62,8 @@ impl Resolver {
                 .identities
                 .iter()
                 .any(|identity| identity.addresses.contains(&address)),
-            Err(_) => self.candidates(host).next().is_some(),
+            // A wildcard stands for a label of a name, not for any text before a dot.
+            Err(_) => DnsName::try_from(host).is_ok() && self.candidates(host).next().is_some(),
         }
     }
 
@@ -144,6 +146,24 @@ mod tests {
             (Some("org"), "default.example"),
         ] {
             assert_eq!(asked(name), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_wildcard_covers_names_only() {
+        let resolver = Resolver::new(vec![Arc::new(identity(&["*.example.org"]))], None);
+        for host in ["www.example.org", "WWW.example.org", "a_b.example.org"] {
+            assert!(resolver.covers(host), "{host}");
+        }
+        for host in [
+            ".example.org",
+            "*.example.org",
+            "-.example.org",
+            "evil.net%2f.example.org",
+            "%0d%0a.example.org",
+            "a'.example.org",
+        ] {
+            assert!(!resolver.covers(host), "{host}");
         }
     }
 
