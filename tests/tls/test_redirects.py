@@ -92,9 +92,13 @@ def test_hsts_is_said_over_tls_alone(secured: Callable[..., Server], pki: Pki) -
     with connect(server, pki.client()) as peer:
         reply = peer.request("GET", "/")
     assert reply.headers["strict-transport-security"] == "max-age=31536000; includeSubDomains"
-    response = get(server, "/", "localhost")
-    assert "strict-transport-security" not in response.lower()
-    assert "server: citius" in response.lower()
+    for host in ("localhost", "elsewhere.example", "no host"):
+        response = get(server, "/", host).lower()
+        assert "strict-transport-security" not in response
+        assert "server: citius" in response
+    with connect(server, pki.client()) as peer:
+        reply = peer.request("GET", "/", host="no host")
+    assert (reply.status, "strict-transport-security" in reply.headers) == (400, True)
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,7 @@ impl Reactor {
                 return self.respond_ourselves(conn, stream, head, admission);
             }
         }
-        let redirects = conn.redirect_port != 0;
-        if redirects {
+        if conn.redirect_port != 0 {
             match self.redirect(conn, stream, head) {
                 Some(served) => head = served,
                 None => return,
@@ -133,9 +132,6 @@ impl Reactor {
         });
         // The only call: the service is compiled into this function.
         service.request(head, ended, &mut self.reply(conn, stream));
-        if redirects {
-            self.tools.swap_default_fields();
-        }
     }
 
     /// A call of a procedure is complete.

@@ -13,8 +13,7 @@ use crate::reactor::Reactor;
 const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 
 impl Reactor {
-    /// Responds to a request of a listener that redirects, or returns its head if it is served here after all; then
-    /// [`Tools::swap_default_fields`](crate::tools::Tools::swap_default_fields) is for the caller to call again.
+    /// Responds to a request of a listener that redirects, or returns its head if it is served here after all.
     #[cold]
     pub(crate) fn redirect(
         &mut self,
@@ -22,13 +21,11 @@ impl Reactor {
         stream: u32,
         head: Box<Head>,
     ) -> Option<Box<Head>> {
-        self.tools.swap_default_fields();
         let serves = self.tls.as_ref().is_some_and(|tls| tls.has_challenges());
         if serves && head.path().starts_with(CHALLENGES) {
             return Some(head);
         }
         self.send_elsewhere(conn, stream, head);
-        self.tools.swap_default_fields();
         None
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Tools {
     pub(crate) server: Vec<u8>,
     /// Fields of every response that does not say the same itself.
     pub(crate) default_fields: Fields,
-    /// Those of responses of listeners in clear text that redirect, but while one of them is responded to.
+    /// Those of responses of listeners in clear text that redirect, but while one of their connections is in hand.
     other_default_fields: Fields,
 }
 

@@ -167,9 +167,16 @@ impl Reactor {
         let Some(mut conn) = self.table.take(id) else {
             return;
         };
+        let redirects = conn.redirect_port != 0;
+        if redirects {
+            self.tools.swap_default_fields();
+        }
         // A panic leaves at worst a half-used connection, and that is dropped here; the reactor's own
         // tables are only changed by whole calls.
         let verdict = catch_unwind(AssertUnwindSafe(|| act(self, &mut conn, service)));
+        if redirects {
+            self.tools.swap_default_fields();
+        }
         match verdict {
             Ok(Verdict::Keep) => {
                 self.watch(&mut conn);
