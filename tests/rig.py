@@ -169,6 +169,10 @@ class Server:
             timeout_s,
         )
         found = pattern.search(self.err)
+        if found is None:
+            # It has ended; its last words may not be here yet.
+            for thread in self._threads:
+                thread.join(TIMEOUT_S)
         assert found, f"the server ended with {self.process.returncode}:\n{self.err}"
         self.port = int(found[1] or 0)
         self.uds = found[2] or ""
