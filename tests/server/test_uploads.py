@@ -260,6 +260,8 @@ def test_a_directory_that_cannot_be_written(
     with Client(app, raise_errors=False) as client:
         assert post(client, "/def", part(pattern(3 * MIB))).status_code == 500
         assert post(client, "/def", part(pattern(3))).status_code == 200
+    with Client(app) as client, pytest.raises(OSError, match="No such file or directory"):
+        post(client, "/def", part(pattern(3 * MIB)))
 
 
 # --- over sockets ---------------------------------------------------------------------------------

@@ -322,9 +322,8 @@ impl Intake<'_> {
             return Err(Failure::Refused(503, "too many files are being received"));
         }
         let spool = self.spool.get_or_insert_with(|| self.spooler.open());
-        if spool.has_failed() {
-            let text = "the temporary file of a form could not be written";
-            return Err(Failure::Disk(None, text.to_owned()));
+        if let Some(error) = spool.failure() {
+            return Err(disk(&error));
         }
         let written = self
             .spooler
@@ -338,7 +337,8 @@ impl Failure {
         let (status, text) = match self {
             Self::Broken(fault) => (fault.status(), fault.text()),
             Self::Refused(status, text) => (*status, *text),
-            Self::Disk(number, text) => return PyOSError::new_err((*number, text.clone())),
+            Self::Disk(Some(number), text) => return PyOSError::new_err((*number, text.clone())),
+            Self::Disk(None, text) => return PyOSError::new_err(text.clone()),
         };
         refused(py, status, text)
     }

@@ -196,9 +196,18 @@ impl Spool {
         Arc::clone(&self.slot)
     }
 
-    /// Whether it could not be written.
-    pub fn has_failed(&self) -> bool {
-        self.shared.has_failed.load(Ordering::Acquire)
+    /// Why it could not be written, if it could not.
+    pub fn failure(&self) -> Option<Error> {
+        if !self.shared.has_failed.load(Ordering::Acquire) {
+            return None;
+        }
+        match &*lock(&self.shared.state) {
+            State::Failed(error) => Some(error.raw_os_error().map_or_else(
+                || Error::new(error.kind(), error.to_string()),
+                Error::from_raw_os_error,
+            )),
+            State::Open(_) | State::Unopened => None,
+        }
     }
 
     /// Bytes that were handed in.
