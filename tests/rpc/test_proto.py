@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 import pytest
-from citius import App
+from citius import App, ConfigError, Depends
+from citius.testing import Client
 from citius.web.routing.rpc.proto import proto_files
 
 BUF = Path(__file__).parents[2] / ".tools/connect/environment/bin/buf"
@@ -137,3 +138,32 @@ def test_the_command(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["citius.proto", "procedures.proto"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout.count('syntax = "proto3";') == 2
+
+
+def _caller(token: str) -> str:
+    return token
+
+
+async def _many(*numbers: int) -> int:
+    return 0
+
+
+async def _for(caller: str = Depends(_caller), *numbers: int) -> int:
+    return 0
+
+
+async def _watch(*numbers: int) -> AsyncIterator[int]:
+    yield 0
+
+
+@pytest.mark.parametrize("handler", [_many, _for, _watch])
+def test_what_cannot_be_called_by_connect_is_not_described(handler: Any) -> None:
+    app = App()
+    app.rpc(handler)
+    told = rf"{handler.__name__} \(.*test_proto\.py:\d+\).* takes \*numbers"
+    with pytest.raises(ConfigError, match=told) as described:
+        proto_files(app)
+    app.connect("/api")
+    with pytest.raises(ConfigError) as served, Client(app):
+        pass
+    assert str(described.value) == str(served.value)

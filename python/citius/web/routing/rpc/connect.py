@@ -160,6 +160,21 @@ def method_of(one: Procedure, service: str, resolver: Resolver) -> Method:
     return Method(where or service, name, without_awaits_in_threads(endpoint), True, item)
 
 
+def named_parameters(endpoint: Endpoint) -> tuple[Parameter, ...]:
+    """What a call by Connect brings, as members of its body.
+
+    Raises:
+        ConfigError: One has no name.
+    """
+    parameters = call_parameters(endpoint) if endpoint.dependencies else endpoint.parameters
+    for one in parameters:
+        if one.is_variable:
+            raise ConfigError(
+                f"{endpoint.where} takes *{one.name}, and a call by Connect names its parameters"
+            )
+    return parameters
+
+
 def connect_routes(
     connect: Connect, procedures: Sequence[Procedure], resolver: Resolver
 ) -> list[Route]:
@@ -207,11 +222,7 @@ class _Call:
 
     def __init__(self, method: Method) -> None:
         endpoint = method.endpoint
-        parameters = call_parameters(endpoint) if endpoint.dependencies else endpoint.parameters
-        if any(p.is_variable for p in parameters):
-            raise ConfigError(
-                f"{endpoint.where} takes *{parameters[0].name}, and a call by Connect names its parameters"
-            )
+        parameters = named_parameters(endpoint)
         parameters = tuple(map(_may_be_left_out, parameters))
         structure = parameters_struct(parameters, keywords=True)
         try:

@@ -16,8 +16,8 @@ import msgspec.inspect as types
 
 from citius.web.binding.depends.dependencies import Resolver
 from citius.web.declarations.parameters.sources import MISSING
-from citius.web.routing.rpc.connect import Method, is_object, method_of
-from citius.web.routing.rpc.procedures import call_parameters, parameters_struct
+from citius.web.routing.rpc.connect import Method, is_object, method_of, named_parameters
+from citius.web.routing.rpc.procedures import parameters_struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -166,8 +166,7 @@ class _File:
         """Add a procedure."""
         endpoint = method.endpoint
         word = _word(method.name)
-        parameters = call_parameters(endpoint) if endpoint.dependencies else endpoint.parameters
-        info: Any = types.type_info(parameters_struct(parameters, keywords=True))
+        info: Any = types.type_info(parameters_struct(named_parameters(endpoint), keywords=True))
         request = self.message(
             f"{word}Request",
             [(one.encode_name, one.type) for one in info.fields],
