@@ -120,9 +120,15 @@ def test_one_with_both_cannot_be_made(tmp_path: Path) -> None:
         ("Über", "of ASCII letters, digits and hyphens, got 'Über'"),
         ("shop-", "of ASCII letters, digits and hyphens, got 'shop-'"),
         ("_shop", "of ASCII letters, digits and hyphens, got '_shop'"),
-        ("class", "of ASCII letters, digits and hyphens, got 'class'"),
+        (
+            "class",
+            "'class' is a keyword of Python, which cannot be imported; expected another name, such as my-",
+        ),
+        ("click", "'click' names a package that is installed here"),
+        ("Watchfiles", "expected another name, such as my-Watchfiles"),
         ("file/shop", "cannot be made: "),
-        ("full", "full exists and is not empty"),
+        ("full", "full exists and is not empty: there is x"),
+        ("begun", "begun exists and is not empty: there is .gitignore"),
         ("one", "one cannot be made: "),
     ],
 )
@@ -130,6 +136,8 @@ def test_a_project_that_would_not_run_is_not_made(tmp_path: Path, name: str, tol
     (tmp_path / "file").touch()
     (tmp_path / "one").touch()
     (tmp_path / "full/x").mkdir(parents=True)
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun/.gitignore").touch()
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(ConfigError, match=re.escape(told)):
         make(tmp_path / name)
@@ -139,7 +147,8 @@ def test_a_project_that_would_not_run_is_not_made(tmp_path: Path, name: str, tol
 def test_the_folder_of_the_shell_can_be_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "my-shop").mkdir()
+    for hidden in (".git", ".venv"):
+        (tmp_path / "my-shop" / hidden).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "my-shop")
     files = make(Path())
     assert Path("my_shop/app.py") in files
@@ -250,7 +259,7 @@ def test_what_cannot_be_made(tmp_path: Path) -> None:
     for name, why in {
         "full": "not empty",
         "1st": "expected a name",
-        "class": "expected a name",
+        "class": "is a keyword",
     }.items():
         ended = run(tmp_path, sys.executable, "-m", "citius", "new", name)
         assert ended.returncode == 2

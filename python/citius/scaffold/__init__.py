@@ -12,6 +12,7 @@ from __future__ import annotations
 import keyword
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from citius.errors import ConfigError
@@ -42,15 +43,12 @@ def make(directory: Path, *, has_database: bool = False, has_rpc: bool = False) 
     package = name.replace("-", "_").lower()
     # That of a distribution (PEP 508), and of a package.
     is_name = name.isascii() and package.isidentifier() and name[0].isalpha() and name[-1].isalnum()
-    if not is_name or keyword.iskeyword(package):
+    if not is_name:
         raise ConfigError(
             f"expected a name such as my-shop, of ASCII letters, digits and hyphens, got {name!r}"
         )
-    if package in _TAKEN or package in sys.stdlib_module_names:
-        raise ConfigError(
-            f"{name!r} names a module that the project or Python itself imports, and would take its place; "
-            f"expected another name, such as my-{name}"
-        )
+    if why := _why_not(package):
+        raise ConfigError(f"{name!r} {why}; expected another name, such as my-{name}")
     if has_database and has_rpc:
         raise ConfigError("expected --db or --rpc, got both")
     sources = _sources(_FILES)
@@ -64,14 +62,39 @@ def make(directory: Path, *, has_database: bool = False, has_rpc: bool = False) 
         raise ConfigError(f"{directory} cannot be made: {error}") from None
 
 
+def _why_not(package: str) -> str:
+    """Why a name is none for a package; empty if it is one."""
+    if keyword.iskeyword(package):
+        return "is a keyword of Python, which cannot be imported"
+    if package in _TAKEN or package in sys.stdlib_module_names:
+        return "names a module that the project or Python itself imports, and would take its place"
+    if _is_installed(package):
+        return "names a package that is installed here, and would take its place"
+    return ""
+
+
+def _is_installed(package: str) -> bool:
+    """Whether an environment has it; a folder beside the new one does not count."""
+    spec = find_spec(package)
+    if spec is None:
+        return False
+    places = spec.submodule_search_locations or [spec.origin or ""]
+    return any("site-packages" in place or "dist-packages" in place for place in places)
+
+
 def _write(directory: Path, sources: dict[str, Path], name: str, package: str) -> list[Path]:
-    """Write what is there into a directory that has nothing in it."""
+    """Write what is there into a directory that has nothing in it but hidden files (.git, .venv)."""
     directory.mkdir(parents=True, exist_ok=True)
-    if any(directory.iterdir()):
-        raise ConfigError(f"{directory} exists and is not empty")
+    targets = {
+        relative.replace("PACKAGE", package).replace("DOT", "."): source
+        for relative, source in sorted(sources.items())
+    }
+    for one in sorted(directory.iterdir()):
+        if one.name in targets or not one.name.startswith("."):
+            raise ConfigError(f"{directory} exists and is not empty: there is {one.name}")
     written: list[Path] = []
-    for relative, source in sorted(sources.items()):
-        path = directory / relative.replace("PACKAGE", package).replace("DOT", ".")
+    for relative, source in targets.items():
+        path = directory / relative
         path.parent.mkdir(parents=True, exist_ok=True)
         text = source.read_text(encoding="utf-8")
         text = text.replace("{{name}}", name).replace("{{package}}", package)
