@@ -209,6 +209,18 @@ INSTEAD: Final = {
 """Methods of other frameworks' applications, and what does the same here."""
 
 
+OF_SERVERS: Final = frozenset(
+    ("host", "log_level", "port", "reload", "ssl_certfile", "ssl_keyfile", "workers")
+)
+"""Options of the server that other frameworks' ``app.run`` has."""
+
+_CALLED_ELSEWHERE: Final = {
+    "run": "declares a run, @app.run(path); to serve the application write `citius serve module:app`, or "
+    "app.serve()",
+}
+"""Methods of other frameworks that are called with other arguments than the one of that name here."""
+
+
 _ROUTING: Final = frozenset({"dependencies", "pattern", "prefix", "router"})
 """One of these has every function that adds something to an application."""
 
@@ -252,8 +264,9 @@ def _instead(name: str, known: Collection[str]) -> str:
     close = get_close_matches(name, known, 1)
     if close:
         return f"; did you mean {close[0]}=?"
-    if is_application and name in ("host", "port"):
-        return f"; write `citius serve module:app --{name} …`, or app.serve(Config({name}=…))"
+    if is_application and name in OF_SERVERS:
+        flag = f"--{name.replace('_', '-')}"
+        return f"; write `citius serve module:app {flag} …`, or app.serve(Config({name}=…))"
     return f"; there are {', '.join(sorted(known))}" if known else "; it has none"
 
 
@@ -346,7 +359,18 @@ def with_known_options(
             refuse_unknown(name, options, known)
         values.check(name, zip(names, args, strict=False))
         values.check(name, options.items())
-        return call(*args, **options)
+        try:
+            return call(*args, **options)
+        except TypeError as error:
+            hint = _CALLED_ELSEWHERE.get(name)
+            # Without another frame the call itself has failed: an argument is missing, or there are too many.
+            if (
+                hint is None
+                or error.__traceback__ is None
+                or error.__traceback__.tb_next is not None
+            ):
+                raise
+            raise ConfigError(f"{name} ({caller()}) {hint}") from None
 
     return checked
 

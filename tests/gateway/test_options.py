@@ -30,7 +30,9 @@ from citius import (
 )
 from citius.cluster import Cluster, MemoryStore, SharedStore
 from citius.http.gateway import Upstreams
+from citius.settings.config import OPTIONS
 from citius.testing import AsyncClient, Client
+from citius.unknown_options import OF_SERVERS
 from citius.web.middleware import (
     CORS,
     RateLimit,
@@ -139,6 +141,10 @@ UNKNOWN: list[tuple[Callable[[], object], str]] = [
     (lambda: app.on_startup(deny, once=1), "on_startup .*has no option"),
     (lambda: app.on_shutdown(deny, once=1), "on_shutdown .*has no option"),
     (lambda: app.readiness(deny, every=1), "readiness .*has no option"),
+    (lambda: app.run(), "run .*test_options.py:.* declares a run, .*citius serve module:app"),
+    (lambda: app.run("0.0.0.0", 8000), "run .*test_options.py:.* declares a run"),
+    (lambda: app.run(reload=True), r"run .*citius serve module:app --reload …`, or app.serve"),
+    (lambda: app.run(workers=4), r"--workers …`, or app.serve\(Config\(workers=…\)\)"),
     (lambda: app.serve(port=1), r"serve .*config=Config\(port=…\)"),
     (
         lambda: app.run(port=1),
@@ -359,3 +365,7 @@ def test_what_is_right_is_taken(tmp_path: Path) -> None:
 def test_an_argument_of_another_kind(declare: Callable[[], object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         declare()
+
+
+def test_options_of_the_server_are_options_of_the_server() -> None:
+    assert OPTIONS.keys() >= OF_SERVERS

@@ -21,7 +21,8 @@ FOR_WEB = {"cluster", "go", "lazy", "observability", "process", "serial", "setti
 MAY_IMPORT = {
     "coroutines": set[str](),
     "errors": set[str](),
-    "lazy": set[str](),
+    "lazy": {"names_elsewhere"},
+    "names_elsewhere": set[str](),
     "records": set[str](),
     "threads": set[str](),
     "observability": BASE,
