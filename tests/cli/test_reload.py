@@ -37,6 +37,31 @@ def test_new_code_broken_code_and_an_end(serve, tmp_path: Path) -> None:
     assert server.wait() == 0
 
 
+def test_options_and_variables_of_files_are_read_anew(serve, tmp_path: Path) -> None:
+    options, variables = tmp_path / "pyproject.toml", tmp_path / "local.env"
+    options.write_text("[tool.citius]\n")
+    variables.write_text("GREETING=one\n")
+    server: Server = serve(
+        """
+        import os
+        @app.get("/")
+        def hello() -> str:
+            return os.environ["GREETING"]
+        """,
+        "--reload", "--env-file", "local.env",
+    )  # fmt: skip
+    server.wait_for_log("watching")
+    assert server.get("/health/live").status == 404
+    options.write_text('[tool.citius]\nhealth = "/health"\n')
+    wait_for(lambda: server.get("/health/live").status == 200, "the new option")
+    options.write_text("[tool.citius]\nhealht = 1\n")
+    server.wait_for_log("could not be started; the next change starts it anew")
+    options.write_text("[tool.citius]\n")
+    wait_for(lambda: server.get("/").status == 200, "the application, with the old options")
+    variables.write_text("GREETING=two\n")
+    wait_for(lambda: server.get("/").body == b"two", "the new variable")
+
+
 def test_a_directory_that_is_not_there(serve) -> None:
     server: Server = serve(APP, "--reload", "--reload-dir", "nowhere", ready=False)
     assert server.wait() == 3

@@ -104,7 +104,7 @@ def _how(code: int) -> str:
 
 
 class Reloader:
-    """Watches files and keeps one child with the newest code.
+    """Watches files and keeps one child with the newest code and options.
 
     Args:
         target: What to serve; a file is watched with its directory.
@@ -135,6 +135,8 @@ class Reloader:
         if path.endswith(".py"):
             own = os.path.dirname(path)
         self._directories = list(config.reload_dir or (own or ".",))
+        self._files = set(sources.files(config))
+        """Files of options and variables, which a child reads when it starts."""
 
     def run(self) -> int:
         """Serve until INT, TERM, HUP or QUIT; returns the exit code."""
@@ -147,6 +149,7 @@ class Reloader:
                 enter(self._config.chdir)
             # The names stay good when the working directory is gone.
             self._directories = [os.path.abspath(directory) for directory in self._directories]
+            self._files = set(map(os.path.abspath, self._files))
             descriptors.prepare(self._config)
             listeners = bind(self._config, 0)
             if _HANDS_OVER:
@@ -324,4 +327,4 @@ class Reloader:
         excluded = self._config.reload_exclude
         if matches(excluded) or {part.rstrip(os.sep) for part in excluded} & parts:
             return False
-        return matches(("*.py", *self._config.reload_include))
+        return path in self._files or matches(("*.py", *self._config.reload_include))

@@ -94,6 +94,11 @@ class Sources:
         """The environment without what files and ``env`` have set."""
         return self._environment.original(os.environ)
 
+    def files(self, config: Config) -> tuple[str, ...]:
+        """The files of options and of environment variables, whether they are there or not."""
+        own = self._path or os.path.join(config.app_dir, "pyproject.toml")
+        return own, *config.env_file
+
     def changeable(self, config: Config) -> tuple[str, str] | None:
         """A file of options that the workers' user can change, and the place where it can; if root serves.
 
@@ -102,8 +107,7 @@ class Sources:
         if not are_split(config):
             return None
         identity = Identity.of(config)
-        own = self._path or os.path.join(config.app_dir, "pyproject.toml")
-        for file in (own, *config.env_file):
+        for file in self.files(config):
             if place := changeable(file, identity):
                 return file, place
         return None
