@@ -360,7 +360,7 @@ mod tests {
         let next = later.during(|| one.encrypt(b"y")).unwrap();
         let opened = one.open(&next, now_s).unwrap();
         assert_eq!(opened, [&(now_s + 1000).to_be_bytes()[..], b"y"].concat());
-        // Outside of a session's steps nobody knows.
+        // A ticket that is made outside of a session's step is refused.
         let stray = one.encrypt(b"x").unwrap();
         assert!(later.during(|| one.decrypt(&stray)).is_none());
         let without = GoodUntil::new().during(|| one.encrypt(b"x")).unwrap();

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// Ports that this process has tried.
 static N_TRIED: AtomicU16 = AtomicU16::new(0);
 
-/// A listener whose port nobody gets when it is dropped: it is below those that the system gives to connections and to sockets
-/// that ask for any port, and no other call returns it.
+/// A listener at a port that stays free when the listener is dropped: it is below the ports that the system gives to connections
+/// and to sockets bound to port 0, and no other call of this function returns it.
 pub(crate) fn listener() -> TcpListener {
     let first = 9_000 + u16::try_from(std::process::id() % 1_000).expect("below 1000");
     let mut tried = (0..1_000).map(|_| first + N_TRIED.fetch_add(1, Ordering::Relaxed));
