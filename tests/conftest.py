@@ -6,7 +6,7 @@ import gzip
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -43,6 +43,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items if IS_PORTABLE else ():
         for mark in item.iter_markers("epoll"):
             item.add_marker(pytest.mark.skip(reason=f"only with epoll: {mark.args[0]}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, object, object]:
+    """pytest-xdist sends what a test has logged as UTF-8; a surrogate in it would end the process."""
+    return _encodable((yield))
+
+
+def _encodable(value: object) -> object:
+    """The same tree of dicts, lists and tuples; what UTF-8 cannot encode is escaped in its strings."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {key: _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_encodable, value))
+    return value
 
 
 @pytest.fixture
