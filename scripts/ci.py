@@ -7,9 +7,10 @@ those it stands after have ended and fewer than two are running, in the order of
 only compiles or searches runs beside those two, at the lowest priority: tests wait for half of their time.
 The output of each is kept in ``target/ci/<name>.log`` and printed when it ends. No check is tried again.
 
-After a failure of a check of the gate no other check starts. The failure of a judge stops nothing; what the
-judges found is listed at the end. A check that prints a line ``missing: …`` and fails is missing, not failed:
-it needs something that no script of the project installs. A line ``without: …`` names a part left out.
+After a failure of a check of the gate (it is formatted, typed, compiled, and cargo's tests pass) no other
+check starts. The failure of another stops nothing: what all of them found is listed at the end. A check that
+prints a line ``missing: …`` and fails is missing, not failed: it needs something that no script of the
+project installs. A line ``without: …`` names a part left out.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ BUILT = tuple(one.name for one in BUILD if one.name != "check-python")
 # some of its tests measure for tenths of a second, and so need a processor. Judges stand behind the same
 # checks, so that no lane is empty.
 TESTS = (
-    gate("test-python", "make test-python JOBS=3", *BUILT),
-    gate("test-lab", "make test-lab LAB_JOBS=1", *BUILT),
+    Check("test-python", "make test-python JOBS=3", BUILT),
+    Check("test-lab", "make test-lab LAB_JOBS=1", BUILT),
 )
 
 
@@ -171,13 +172,15 @@ def run(checks: Iterable[Check], start: Callable[[Check], Result]) -> dict[str, 
         start: Runs one check and returns how it ended; called in a thread for each.
 
     Raises:
-        Stopped: A check of the gate has failed, or is missing; those that were running have ended too.
+        Stopped: A check of the gate has failed, or is missing; those that were running have ended.
     """
     waiting = list(checks)
+    gates = {check.name for check in waiting if check.is_gate}
     running: dict[str, Check] = {}
     results: dict[str, Result] = {}
     ended: SimpleQueue[tuple[str, Result]] = SimpleQueue()
     failed = ""
+    began_at = time.monotonic()
     while waiting or running:
         for check in startable(waiting, running, results):
             waiting.remove(check)
@@ -187,6 +190,8 @@ def run(checks: Iterable[Check], start: Callable[[Check], Result]) -> dict[str, 
         if running.pop(name).is_gate and results[name].outcome != "passed":
             failed = failed or name
             waiting.clear()
+        elif name in gates and not failed and results.keys() >= gates:
+            say(f"the gate: passed, {time.monotonic() - began_at:.0f} s")
     if failed:
         raise Stopped(failed)
     return results

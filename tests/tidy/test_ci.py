@@ -126,6 +126,12 @@ def test_nothing_starts_after_a_failure_of_the_gate(ci, outcome: str) -> None:
     assert started == ["a", "b"]
 
 
+def test_the_end_of_the_gate_is_told_once(ci, capsys) -> None:
+    checks = [ci.gate("a", "x"), ci.gate("b", "x"), ci.Check("c", "x", ("a",)), ci.Check("d", "x")]
+    ci.run(checks, lambda check: ci.Result("failed" if check.name == "c" else "passed"))
+    assert capsys.readouterr().out.count("the gate: passed, 0 s") == 1
+
+
 def test_a_judge_that_fails_stops_nothing(ci) -> None:
     """Those after it begin when it has ended, whatever it found."""
     order: list[str] = []
