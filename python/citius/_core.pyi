@@ -963,6 +963,30 @@ class TokenBuckets:
         """Take one token for the client of ``request``: ``take_text`` with the key of ``by_client``, now."""
 
 @final
+class GuardedCall:
+    """A handler, or a middleware, as a part of a chain without a coroutine."""
+
+    def __new__(
+        cls,
+        function: Callable[..., object],
+        respond_with: Callable[[Request, Any], Response],
+        respond_to: Callable[[Request, Exception], Response],
+        takes_request: bool = True,
+        next: Callable[[Request], Response] | None = None,
+    ) -> Self:
+        """
+        Args:
+            function: Called with the request and ``next``, with the request, or with nothing.
+            respond_with: Makes the response of a result that is neither a ``str`` nor a ``Response``.
+            respond_to: Makes the response of an exception, of ``function`` or of ``respond_with``.
+            takes_request: Whether a handler wants the request.
+            next: The chain inside a middleware; ``None`` for a handler.
+        """
+
+    def respond(self, request: Request) -> Response:
+        """Call the function, and return a response of this request alone."""
+
+@final
 class LimitedChain:
     """A limit by client around a chain without a coroutine."""
 

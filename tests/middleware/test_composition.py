@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from typing import Any
 
 import pytest
@@ -177,3 +178,34 @@ def test_options_lists_the_methods_whatever_is_around(
         answer = client.request("OPTIONS", "/")
         assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
         assert client.request("OPTIONS", "/nowhere").status_code == 404
+
+
+@pytest.mark.parametrize("fails_in", ["handler", "middleware"])
+def test_an_error_handler_is_called_while_its_error_is_handled(fails_in: str) -> None:
+    """So that ``logging.exception`` and a bare ``raise`` in it mean that error."""
+    app = App()
+    handled: list[tuple[Exception, BaseException | None]] = []
+
+    @app.middleware
+    def around(request: Request, next: Next) -> Response:
+        response = next(request)
+        if fails_in == "middleware":
+            raise KeyError(fails_in)
+        return response
+
+    @app.get("/")
+    def hello() -> str:
+        if fails_in == "handler":
+            raise KeyError(fails_in)
+        return "Welcome!"
+
+    @app.exception_handler(KeyError)
+    def of_key(request: Request, error: KeyError) -> Response:
+        handled.append((error, sys.exc_info()[1]))
+        raise
+
+    with Client(app, raise_errors=False) as client:
+        assert client.get("/").status_code == 500
+    ((error, current),) = handled
+    assert str(error) == repr(fails_in)
+    assert current is error

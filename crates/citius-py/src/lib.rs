@@ -31,6 +31,7 @@ mod file_body;
 mod form;
 mod functions;
 mod gateway;
+mod guarded;
 mod held_calls;
 mod host;
 mod items;
@@ -99,6 +100,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<file_body::FileBody>()?;
     module.add_class::<static_directory::StaticDirectory>()?;
     buckets::add_to(module)?;
+    module.add_class::<guarded::GuardedCall>()?;
     module.add_class::<observe::SharedMetrics>()?;
     module.add_class::<observe::Observer>()?;
     module.add_class::<tls::Tls>()?;

@@ -144,6 +144,29 @@ impl Request {
         socket_address(self.head(), self.peer).map(|address| address.ip())
     }
 
+    /// `value` as a response of this request alone: a copy if it is a `Response` that has not gone through here for this request,
+    /// and one with this body if it is anything else.
+    ///
+    /// An application may return one response for many requests, at the same time, too, and what middleware does to it is for one
+    /// of them.
+    pub(crate) fn own<'py>(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = value.py();
+        let mut made = lock(&self.made);
+        if made.number == 0 {
+            made.number = NUMBERS.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        let number = made.number;
+        drop(made);
+        let owned = match value.cast::<Response>() {
+            Ok(response) => match response.get().owned_copy(py, number) {
+                Some(copy) => copy,
+                None => return Ok(value),
+            },
+            Err(_) => Response::owned(value.unbind(), number),
+        };
+        Ok(Bound::new(py, owned)?.into_any())
+    }
+
     pub(crate) fn head(&self) -> &Head {
         self.head
             .as_deref()
@@ -623,27 +646,8 @@ impl Request {
             .hold(&self.handle, of, (function, event_loop), count_max)
     }
 
-    /// `value` as a response of this request alone: a copy if it is a `Response` that has not gone through here for this request,
-    /// and one with this body if it is anything else.
-    ///
-    /// An application may return one response for many requests, at the same time, too, and what middleware does to it is for one
-    /// of them.
     fn _own<'py>(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let py = value.py();
-        let mut made = lock(&self.made);
-        if made.number == 0 {
-            made.number = NUMBERS.fetch_add(1, Ordering::Relaxed) + 1;
-        }
-        let number = made.number;
-        drop(made);
-        let owned = match value.cast::<Response>() {
-            Ok(response) => match response.get().owned_copy(py, number) {
-                Some(copy) => copy,
-                None => return Ok(value),
-            },
-            Err(_) => Response::owned(value.unbind(), number),
-        };
-        Ok(Bound::new(py, owned)?.into_any())
+        self.own(value)
     }
 
     /// The handler has failed, and something else responds in its place.

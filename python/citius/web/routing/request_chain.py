@@ -13,7 +13,7 @@ import functools
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
-from citius._core import Response
+from citius._core import FAST_PATHS, GuardedCall, Response
 from citius.errors import (
     ConfigError,
     HTTPError,
@@ -215,6 +215,13 @@ class Failures:
         except Exception as second:
             return _twice_failed(request, second)
 
+    def respond_to(self, request: Request, error: Exception) -> Response:
+        """``respond``, for callers that are in no ``except``: ``error`` is ``sys.exception()`` there."""
+        try:
+            raise error
+        except Exception as raised:
+            return self.respond(request, raised)
+
     async def respond_async(self, request: Request, error: Exception) -> Response:
         """The response to an exception."""
         try:
@@ -362,27 +369,22 @@ def _guard(
     function: Callable[..., Any],
     alone: Callable[[], Any] | None,
 ) -> Callable[[Request], Response]:
-    # This runs for each request: no call for what most handlers return, nor for those without arguments.
+    def respond_with(request: Request, value: Any) -> Response:
+        return _as_response(request, value, function)
+
+    if FAST_PATHS:
+        respond_to = failures.respond_to
+        if alone is not None:
+            return GuardedCall(alone, respond_with, respond_to, takes_request=False).respond
+        return GuardedCall(endpoint, respond_with, respond_to).respond
+
     def guarded(request: Request) -> Response:
         try:
-            value = endpoint(request)
-            if type(value) is str or type(value) is Response:
-                return request._own(value)  # pyright: ignore[reportPrivateUsage]
-            return _as_response(request, value, function)
+            return respond_with(request, endpoint(request))
         except Exception as error:
             return failures.respond(request, error)
 
-    def guarded_alone(request: Request) -> Response:
-        assert alone is not None
-        try:
-            value = alone()
-            if type(value) is str or type(value) is Response:
-                return request._own(value)  # pyright: ignore[reportPrivateUsage]
-            return _as_response(request, value, function)
-        except Exception as error:
-            return failures.respond(request, error)
-
-    return guarded if alone is None else guarded_alone
+    return guarded
 
 
 def _guard_async(
@@ -407,10 +409,15 @@ def _guard_async(
 def _around(
     function: Callable[..., Any], inner: Callable[[Request], Response], failures: Failures
 ) -> Callable[[Request], Response]:
+    def respond_with(request: Request, value: Any) -> Response:
+        return _of_middleware(request, value, function)
+
+    if FAST_PATHS:
+        return GuardedCall(function, respond_with, failures.respond_to, next=inner).respond
+
     def wrapped(request: Request) -> Response:
         try:
-            value = function(request, inner)
-            return _of_middleware(request, value, function)
+            return respond_with(request, function(request, inner))
         except Exception as error:
             return failures.respond(request, error)
 
