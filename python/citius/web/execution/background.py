@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from asyncio import _get_running_loop  # pyright: ignore[reportPrivateUsage]
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
+from inspect import CO_COROUTINE
 from time import monotonic
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, TypeVar
@@ -74,14 +76,26 @@ def defer(
         TypeError: A default of it is a marker, such as ``Depends(f)``, and no value is given in its place.
     """
     plain: Any = function
-    if type(plain) is not FunctionType or plain.__defaults__ or plain.__kwdefaults__:
-        refuse_unread_markers(function, args, keywords)
-    loop = _check_loop(function)
-    call = (partial if loop is not None else _InContext)(function, *args, **keywords)
+    loop: AbstractEventLoop | None
+    # This runs for each request: no call for what most functions are.
+    if (
+        type(plain) is FunctionType
+        and plain.__code__.co_flags & CO_COROUTINE
+        and not (plain.__defaults__ or plain.__kwdefaults__ or plain.__dict__)
+        and (loop := _get_running_loop()) is not None
+    ):
+        call = partial(function, *args, **keywords)
+    else:
+        if type(plain) is not FunctionType or plain.__defaults__ or plain.__kwdefaults__:
+            refuse_unread_markers(function, args, keywords)
+        loop = _check_loop(function)
+        call = (partial if loop is not None else _InContext)(function, *args, **keywords)
     of_request = held.get(request) if held else None
     if of_request is not None:
         return of_request.append((function, call))
-    deferred = _deferred_of(request._served_app)
+    deferred = _last
+    if deferred is None or deferred.app() is not request._served_app:
+        deferred = _deferred_of(request._served_app)
     room = PENDING_MAX - len(deferred.open)
     is_held = request._hold_deferred(deferred, call, loop, room)
     if is_held is None:
@@ -420,9 +434,6 @@ def _run(call: partial[Any], message: str) -> None:
 
 def _deferred_of(app: Any) -> _Deferred:
     global _last
-    last = _last
-    if last is not None and last.app() is app:
-        return last
     found = _registry.get(app)
     if found is None:
         found = _registry.setdefault(app, _Deferred(app))
