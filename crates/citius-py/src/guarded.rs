@@ -8,8 +8,8 @@ use pyo3::types::PyString;
 use crate::request::Request;
 use crate::response::Response;
 
-/// A function with what makes responses of its results and exceptions: what `_guard` and `_around` in request_chain.py do, without a frame
-/// of Python.
+/// A function with what makes responses of its results and exceptions: what `_guard` and `_around` in `request_chain.py` do,
+/// without a frame of Python.
 #[pyclass(frozen, module = "citius._core")]
 pub(crate) struct GuardedCall {
     function: Py<PyAny>,
