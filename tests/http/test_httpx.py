@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import random
+import re
 import ssl
 from collections.abc import AsyncIterator, Iterator
 
@@ -181,6 +182,52 @@ async def test_connections_that_are_not_to_be_kept_are_not() -> None:
             assert peer.accepted == 3
     finally:
         undo()
+
+
+def test_where_no_asyncio_loop_runs_requests_take_its_own_transport(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Programs with trio go on after ``install()``."""
+    closed: list[bool] = []
+
+    class Own(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            return httpx.Response(200, text="own")
+
+        async def aclose(self) -> None:
+            closed.append(True)
+
+    monkeypatch.setattr(httpx.AsyncClient, "_init_transport", lambda self, **options: Own())
+    undo = install()
+    try:
+        client = httpx.AsyncClient(trust_env=False)
+    finally:
+        undo()
+
+    async def ask() -> str:
+        async with client:
+            return (await client.get("http://a/")).text
+
+    with pytest.raises(StopIteration) as ended:
+        ask().send(None)
+    assert (ended.value.value, closed) == ("own", [True])
+
+
+@pytest.mark.parametrize("kind", [httpx.AsyncClient, httpx.Client])
+def test_a_client_that_keeps_its_own_transport_is_told_of_once(
+    kind: type[httpx.AsyncClient | httpx.Client], caplog: pytest.LogCaptureFixture
+) -> None:
+    undo = install()
+    try:
+        clients = [kind(verify=ssl.create_default_context(), trust_env=False) for _ in range(2)]
+        kind(proxy="https://proxy.test:1", trust_env=False)
+    finally:
+        undo()
+    assert not isinstance(clients[0]._transport, (Transport, SyncTransport))  # pyright: ignore
+    of_context, of_proxy = (record.getMessage() for record in caplog.records)
+    place = rf"httpx\.{kind.__name__} \({re.escape(__file__)}:\d+\) keeps its own transport: its "
+    assert re.match(place + "verify is an ssl.SSLContext", of_context)
+    assert re.match(place + "proxy has TLS", of_proxy)
 
 
 async def test_what_extensions_say_and_hear() -> None:

@@ -9,7 +9,10 @@ Works with httpx2 too, which has the same interface. Tests: ``tests/http/test_ht
 from __future__ import annotations
 
 import asyncio
+import sys
 import weakref
+from asyncio import _get_running_loop  # pyright: ignore[reportPrivateUsage]
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
@@ -20,6 +23,7 @@ from citius.http.base import waited
 from citius.http.client import Client
 from citius.http.sync import refuse_loop
 from citius.http.urls import URL
+from citius.observability.logging import warning
 from citius.serial import is_serial, park
 
 if TYPE_CHECKING:
@@ -164,8 +168,16 @@ class Transport(_Base, httpx.AsyncBaseTransport):
             ``proxy``, ``allow``.
     """
 
+    _make_plain: Callable[[], httpx.AsyncBaseTransport] | None = None
+    """Makes the transport that the client would have without ``install``, for where no asyncio loop runs."""
+    _plain: httpx.AsyncBaseTransport | None = None
+
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; its response is read by httpx."""
+        if self._make_plain is not None and _get_running_loop() is None:  # trio
+            if self._plain is None:
+                self._plain = self._make_plain()
+            return await self._plain.handle_async_request(request)
         opened, handle, target, fields, deadlines = self._prepare(request)
         is_whole, content = self._whole(request)
         upload = None if is_whole else opened.transport.upload(self._length(request))
@@ -227,7 +239,9 @@ class Transport(_Base, httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close the connections, unless they are those of a client that was given."""
-        if self._is_own:
+        if self._plain is not None:
+            await self._plain.aclose()
+        if self._is_own and _get_running_loop() is not None:
             await self._client.close()
 
 
@@ -370,7 +384,8 @@ def install(module: Any = httpx) -> Callable[[], None]:
     """Have clients of httpx that are made from now on call by this transport; returns what undoes it.
 
     A client with a transport of its own keeps it, and so does one whose ``verify`` is an ``ssl.SSLContext``,
-    which the extension cannot use, and one with a proxy by TLS or with fields of its own for its proxy.
+    which the extension cannot use, and one with a proxy by TLS or with fields of its own for its proxy; a
+    line of the log says so. Where no asyncio loop runs (trio), requests take httpx's own transport.
     """
     kinds = ((module.AsyncClient, of(module)[0]), (module.Client, of(module)[1]))
     before = [(kind, kind._init_transport, kind._init_proxy_transport) for kind, _ in kinds]
@@ -386,18 +401,52 @@ def install(module: Any = httpx) -> Callable[[], None]:
 
 def _replace(module: Any, kind: Any, transport: Any) -> None:
     plain, proxied = kind._init_transport, kind._init_proxy_transport
+    told: set[str] = set()
+
+    def keeps_its_own(why: str) -> None:
+        place = _place(module)
+        if place not in told:
+            told.add(place)
+            warning(f"{module.__name__}.{kind.__name__} ({place}) keeps its own transport: {why}")
+
+    def installed(client: Any, own: Any, make_plain: Callable[..., Any], *args: Any) -> Any:
+        if isinstance(own, Transport):
+            # A weak reference: the client has the transport.
+            own._make_plain = partial(make_plain, weakref.proxy(client), *args)  # pyright: ignore[reportPrivateUsage]
+        return own
 
     def init_transport(self: Any, **options: Any) -> Any:
-        if options.get("transport") is not None or not _can_take(options.get("verify", True)):
+        if options.get("transport") is not None:
             return plain(self, **options)
-        return transport(**_options(module, options))
+        if not _can_take(options.get("verify", True)):
+            keeps_its_own(_OF_SSL)
+            return plain(self, **options)
+        return installed(self, transport(**_options(module, options)), partial(plain, **options))
 
     def init_proxy_transport(self: Any, proxy: Any, **options: Any) -> Any:
-        if not (_can_take(options.get("verify", True)) and _can_take_proxy(proxy)):
+        is_taken = _can_take(options.get("verify", True))
+        if not (is_taken and _can_take_proxy(proxy)):
+            keeps_its_own("its proxy has TLS or fields" if is_taken else _OF_SSL)
             return proxied(self, proxy, **options)
-        return transport(**_options(module, options), proxy=_proxy_url(proxy))
+        own = transport(**_options(module, options), proxy=_proxy_url(proxy))
+        return installed(self, own, partial(proxied, **options), proxy)
 
     kind._init_transport, kind._init_proxy_transport = init_transport, init_proxy_transport
+
+
+_OF_SSL: Final = (
+    "its verify is an ssl.SSLContext; give it transport=Transport(), and for authorities that are not the "
+    "system's the path of their bundle, transport=Transport(verify=path)"
+)
+
+
+def _place(module: Any) -> str:
+    """File and line of what makes a client, outside of ``module`` and this package."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    inside = ("citius", module.__name__)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(inside):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _can_take(verify: object) -> bool:
