@@ -294,6 +294,10 @@ check-instructions: $(MADE)/extension ## instructions per request under callgrin
 .tools/nats-server: $(GO_TOOLS)/go.mod
 	$(call go_tool,github.com/nats-io/nats-server/v2)
 
+# For scripts/stripe-suite.
+.tools/stripe-mock: $(GO_TOOLS)/go.mod
+	$(call go_tool,github.com/stripe/stripe-mock)
+
 # A real authority of ACME, and a DNS server for it.
 .tools/pebble: .tools/pebble-challtestsrv $(GO_TOOLS)/go.mod
 	$(call go_tool,github.com/letsencrypt/pebble/v2/cmd/pebble)
