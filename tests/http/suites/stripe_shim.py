@@ -1,8 +1,8 @@
 """For scripts/stripe-suite: a plugin of pytest by which Stripe's SDK calls by the connections of citius.http.
 
 httpx's clients get their transport by ``install()``, sessions of requests by ``Adapter``. Stripe's own
-client of httpx gives it an ``ssl.SSLContext``, with which it would keep httpx's transport: it gets the path of
-the same bundle here. Where no asyncio loop runs (tests with trio) requests take httpx's own transport.
+client of httpx gives it an ``ssl.SSLContext``, with which it would keep httpx's transport: it gets the path
+of the same bundle here. Where no asyncio loop runs (tests with trio) requests take httpx's own transport.
 """
 
 # pyright: basic
