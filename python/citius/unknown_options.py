@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -17,6 +18,7 @@ from citius.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from types import FrameType
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -215,11 +217,22 @@ OF_SERVERS: Final = frozenset(
 """Options of the server that other frameworks' ``app.run`` has."""
 
 _CALLED_ELSEWHERE: Final = {
-    "run": "declares a run, @app.run(path); to serve the application write `citius serve module:app`, or "
+    "run": " declares a run, @app.run(path); to serve the application write `citius serve module:app`, or "
     "app.serve()",
 }
 """Methods of other frameworks that are called with other arguments than the one of that name here."""
 
+
+_ROUTES: Final = frozenset(
+    (
+        "delete", "get", "head", "options", "patch", "post", "put", "route", "run", "uploads", "websocket",
+        "webtransport",
+    )
+)  # fmt: skip
+"""Methods that make decorators for a path."""
+
+_DECORATORS: Final = _ROUTES | {"exception_handler", "rpc"}
+"""Methods that make decorators, or take the function themselves."""
 
 _ROUTING: Final = frozenset({"dependencies", "pattern", "prefix", "router"})
 """One of these has every function that adds something to an application."""
@@ -331,6 +344,7 @@ def with_known_options(
     also: Collection[str] = (),
     annotations: Mapping[str, str] | None = None,
     positional: Sequence[str] = (),
+    decorates: bool = True,
 ) -> Callable[_P, _R]:
     """The function, refusing options that it does not have, and values that they cannot have.
 
@@ -340,6 +354,7 @@ def with_known_options(
         also: Names that it takes in ``**options``.
         annotations: The annotations of its options; those of the function without it.
         positional: What it takes in ``*values``, in this order.
+        decorates: Whether something may be done with what it returns.
     """
     function: Any = call
     code = function.__code__
@@ -352,6 +367,9 @@ def with_known_options(
         return call  # its options are its own matter
     names = (*code.co_varnames[: code.co_argcount], *positional)
     values = _Values(function.__annotations__ if annotations is None else annotations)
+    finish = None if decorates else _NoDecorator
+    if name in _DECORATORS:
+        finish = _placed
 
     @functools.wraps(call)
     def checked(*args: _P.args, **options: _P.kwargs) -> _R:
@@ -360,19 +378,104 @@ def with_known_options(
         values.check(name, zip(names, args, strict=False))
         values.check(name, options.items())
         try:
-            return call(*args, **options)
+            made: Any = call(*args, **options)
+            return made if finish is None else finish(made, name, args)
         except TypeError as error:
-            hint = _CALLED_ELSEWHERE.get(name)
             # Without another frame the call itself has failed: an argument is missing, or there are too many.
-            if (
-                hint is None
-                or error.__traceback__ is None
-                or error.__traceback__.tb_next is not None
-            ):
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
-            raise ConfigError(f"{name} ({caller()}) {hint}") from None
+            hint = _CALLED_ELSEWHERE.get(name) or _how_to_call(function, name, first, error)
+            raise ConfigError(f"{name} ({caller()}){hint}") from None
+        except ConfigError as error:
+            add_place(error, name, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+            raise
 
     return checked
+
+
+def _placed(decorator: Any, name: str, args: tuple[object, ...]) -> Any:
+    """The decorator that a method has made of ``args``, whose refusals have the line that it stands on."""
+    if any(one is decorator for one in args):
+        return decorator  # `@app.rpc` without parentheses gives the function back
+
+    @functools.wraps(decorator)
+    def decorate(function: Any) -> Any:
+        try:
+            return decorator(function)
+        except ConfigError as error:
+            add_place(error, name, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+            raise
+
+    return decorate
+
+
+def _how_to_call(function: Any, name: str, first: int, error: TypeError) -> str:
+    """What is wrong with the arguments of a call, and how it is written."""
+    return f": {_mistake_of(error)}; write {_call_of(function, name, first)}"
+
+
+def _call_of(function: Any, name: str, first: int) -> str:
+    """A call with what it needs: ``static(prefix, directory, …)``, or the decorator that it makes."""
+    if name in _ROUTES:
+        return f'@app.{name}("/path") above a function'
+    parameters = list(inspect.signature(function).parameters.values())[first:]
+    needed = [
+        one.name if one.kind is not one.KEYWORD_ONLY else f"{one.name}=…"
+        for one in parameters
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    return f"{name}({', '.join([*needed, *(['…'] if len(needed) < len(parameters) else [])])})"
+
+
+def _mistake_of(error: TypeError) -> str:
+    """What is wrong with a call, without the name of the function; ``self`` is not counted."""
+    text = str(error).partition("() ")[2] or str(error)
+    return re.sub(
+        r"takes (?:from \d+ to )?\d+ positional arguments? but \d+ (?:\w+ )?(?:was|were) given",
+        "there are too many positional arguments",
+        text,
+    )
+
+
+def add_place(error: ConfigError, what: str, frame: FrameType) -> None:
+    """Have an error say which line of the application has made it, unless it does or ``frame`` is ours."""
+    text = str(error)
+    is_ours = frame.f_globals.get("__name__", "").startswith("citius.")
+    if is_ours or len(error.args) != 1 or _PLACE.search(text):
+        return
+    place = f"({frame.f_code.co_filename}:{frame.f_lineno})"
+    own = re.match(rf"{re.escape(what)}(?:\([^()]*\))?", text)
+    error.args = (f"{own[0]} {place}{text[own.end() :]}" if own else f"{what} {place}: {text}",)
+
+
+_PLACE: Final = re.compile(r"(?:\.py|>):\d+")
+"""File and line, as ``caller`` and ``describe`` write them."""
+
+
+def statement(call: Callable[_P, None]) -> Callable[_P, None]:
+    """The method as ``with_known_options`` makes it, for one that decorates nothing.
+
+    ``@app.static(…)`` above a function says so, in place of an error about ``None``.
+    """
+    return with_known_options(call, decorates=False)
+
+
+class _NoDecorator:
+    """What a declaration without a function returns."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, made: None, name: str, args: object) -> None:
+        self._name = name
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __call__(self, *_: object) -> object:
+        name = self._name
+        raise ConfigError(
+            f"{name} ({caller()}) decorates no function: write app.{name}(…) without @, as a statement"
+        )
 
 
 class _Values:

@@ -29,7 +29,7 @@ from citius import (
     sqlite,
 )
 from citius.cluster import Cluster, MemoryStore, SharedStore
-from citius.http.gateway import Upstreams
+from citius.http.gateway import Checks, HTTPCache, Upstreams
 from citius.settings.config import OPTIONS
 from citius.testing import AsyncClient, Client
 from citius.unknown_options import OF_SERVERS
@@ -48,6 +48,9 @@ from citius.web.security import JWT, APIKey, Basic, Bearer, Signer, oauth2_passw
 
 
 def deny() -> None: ...
+
+
+untyped: Any = App()
 
 
 loose: Any = App  # type checkers know the options
@@ -215,6 +218,91 @@ def test_unknown_options_of_clients(
 ) -> None:
     with pytest.raises(ConfigError, match=rf"test_options.py:\d+.*{re.escape(said)}"):
         cls(**given)
+
+
+HERE = r"\(\S*test_options\.py:\d+\)"
+
+CALLS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: untyped.get(), rf'get {HERE}: missing .*\bpattern\b.*@app\.get\("/path"\)'),
+    (lambda: untyped.run(), "declares a run"),
+    (lambda: untyped.websocket(), r'@app\.websocket\("/path"\)'),
+    (lambda: untyped.get("/x", ["GET"]), rf"get {HERE}: there are too many positional arguments"),
+    (lambda: untyped.static(), rf"static {HERE}: .*write static\(prefix, directory, …\)"),
+    (lambda: untyped.static("/x"), rf"static {HERE}: missing .*'directory'"),
+    (lambda: untyped.forward("/x"), rf"forward {HERE}: .*write forward\(pattern, to, …\)"),
+    (lambda: untyped.mount("/x"), r"write mount\(prefix, app\)"),
+    (lambda: untyped.uploads("/x"), rf"uploads {HERE}: missing .*'directory'"),
+    (lambda: untyped.room(), r"write room\(name, …\)"),
+    (lambda: untyped.include(), r"write include\(router, …\)"),
+    (lambda: untyped.exception_handler(), r"write exception_handler\(what\)"),
+    (lambda: untyped.middleware(deny, deny), "too many positional arguments"),
+    (lambda: RateLimit(), rf"RateLimit {HERE}: missing"),  # type: ignore[call-arg]
+    (lambda: Upstreams(), r"write Upstreams\(servers, …\)"),  # type: ignore[call-arg]
+]
+"""A call without an argument that it needs was a TypeError that did not say what to write."""
+
+
+@pytest.mark.parametrize(("call", "said"), CALLS, ids=range(len(CALLS)))
+def test_calls_without_what_they_need(call: Callable[[], Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{HERE}.*") as raised:
+        call()
+    assert re.search(said, str(raised.value))
+
+
+def test_a_type_error_inside_of_a_function_stays_one() -> None:
+    class Prefix(str):
+        def startswith(self, *_: Any) -> bool:
+            raise TypeError("own")
+
+    with pytest.raises(TypeError, match="own"):
+        Router(prefix=Prefix("/x"))
+
+
+STATEMENTS: list[tuple[Callable[[App], Any], str]] = [
+    (lambda to: to.forward("/x", "http://a"), "forward"),
+    (lambda to: to.static("/x", "."), "static"),
+    (lambda to: to.mount("/x", App()), "mount"),
+    (lambda to: to.include(Router()), "include"),
+    (lambda to: to.executor("x", threads=1), "executor"),
+]
+
+
+@pytest.mark.parametrize(("declare", "name"), STATEMENTS, ids=[name for _, name in STATEMENTS])
+def test_statements_in_place_of_decorators(declare: Callable[[App], Any], name: str) -> None:
+    made = declare(App())
+    assert not made
+    with pytest.raises(ConfigError, match=rf"{name} {HERE} .*write app\.{name}\(…\) without @"):
+        made(deny)
+
+
+PLACES: list[tuple[Callable[[], object], str]] = [
+    (lambda: Upstreams([]), rf"^Upstreams {HERE}: expected at least one server"),
+    (lambda: Upstreams(["x"]), rf"^Upstreams {HERE}: expected the URL of a server"),
+    (lambda: Upstreams(["http://a"], balance="x"), rf"^Upstreams\(balance=…\) {HERE} is one of"),  # type: ignore[arg-type]
+    (lambda: Upstreams(["http://a"], key="x"), rf"^Upstreams {HERE}: balance='hash'"),
+    (lambda: Checks("x"), rf"^Checks\(path=…\) {HERE} begins with a slash"),
+    (lambda: HTTPCache(name="a b"), rf"^HTTPCache\(name=…\) {HERE} is letters"),
+    (lambda: http.Client(allow="privat"), rf"^Client {HERE}: allow= is"),
+    (lambda: http.Client(allow=["10.0.0.0/99"]), rf"^Client {HERE}: allow="),
+    (lambda: http.Client(proxy="http://a", allow="public"), rf"^Client {HERE}: .*allow="),
+    (lambda: http.Retry(attempts_max=-1), HERE),
+    (lambda: app.forward("/x", []), rf"^app\.forward\('/x'\) {HERE}: Upstreams: expected"),
+    (lambda: Config(workers=-1), HERE),
+    (lambda: Router().include(App()), rf"^include {HERE}: include takes|^include {HERE} takes"),
+    (lambda: App().get("/x", stream=True, form=FormLimits())(deny), rf"^get {HERE}: .*form="),
+]
+"""Mistakes in values were told without the line of the application that has them."""
+
+
+@pytest.mark.parametrize(("declare", "said"), PLACES, ids=range(len(PLACES)))
+def test_a_mistake_has_one_place(declare: Callable[[], object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as raised:
+        declare()
+    assert len(re.findall(r"\.py:\d+", str(raised.value))) == 1
+
+
+def test_a_procedure_without_parentheses_is_the_function() -> None:
+    assert App().rpc(deny) is deny
 
 
 VALUES: list[tuple[dict[str, Any], str]] = [

@@ -31,7 +31,7 @@ from typing import (
 from citius._core import Native, Room
 from citius.errors import ConfigError
 from citius.process.processors import processors
-from citius.unknown_options import caller, with_known_options
+from citius.unknown_options import caller, statement, with_known_options
 from citius.web.application import lifecycle
 from citius.web.application.gateway import endpoints_of, make_gateway
 from citius.web.binding.depends.dependencies import AppDependencies
@@ -271,7 +271,7 @@ class App(Router):
             self._broadcasts[name] = found
         return found
 
-    @with_known_options
+    @statement
     def executor(
         self,
         name: str,
@@ -307,7 +307,7 @@ class App(Router):
         make, is_ours = made_by(name, executor, threads, processes, interpreters)
         self._executors[name] = NamedExecutor(name, make, calls_max, deadline_s, is_ours)
 
-    @with_known_options
+    @statement
     def mount(self, prefix: str, app: App | ASGIApplication) -> None:
         """Put the routes of ``app`` under ``prefix``, with its middleware, error handlers and hooks.
 
@@ -329,7 +329,7 @@ class App(Router):
         self._own_sockets += mount.sockets()
         self._lifespans.append(mount.hooks())
 
-    @with_known_options
+    @statement
     def mount_rpc(
         self,
         *services: ASGIApplication,
@@ -367,7 +367,7 @@ class App(Router):
         self._own_routes += routes
         self._lifespans += hooks
 
-    @with_known_options
+    @statement
     def mount_wsgi(self, prefix: str, app: WSGIApplication) -> None:
         """Call a WSGI application for all requests under ``prefix``, in threads.
 
@@ -379,7 +379,7 @@ class App(Router):
 
         self._own_routes += wsgi_routes(checks.prefix_of_mount(prefix), app)
 
-    @with_known_options
+    @statement
     def static(
         self,
         prefix: str,
@@ -488,7 +488,7 @@ class App(Router):
 
         return declare(name) if callable(name) else declare
 
-    @with_known_options
+    @statement
     def connect(
         self,
         prefix: str = "",
@@ -514,7 +514,7 @@ class App(Router):
 
         self._connects.append(made_connect(prefix, service, dependencies, self._connects))
 
-    @with_known_options
+    @statement
     def webtransport_rpc(
         self, pattern: str, *, quic: bool = False, dependencies: Sequence[Depends] = ()
     ) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, overload
 
 from citius.errors import ConfigError
-from citius.unknown_options import INSTEAD, caller, with_known_options
+from citius.unknown_options import INSTEAD, caller, statement, with_known_options
 from citius.web.binding.signature import kind_of
 from citius.web.declarations import checks
 from citius.web.middleware.base import Middleware, OnConnections, OnRequests
@@ -145,7 +145,7 @@ class Router:
         self._middleware.append(OnConnections(middleware))
         return middleware
 
-    @with_known_options
+    @statement
     def include(self, router: Router, *, prefix: str = "") -> None:
         """Add the routes of ``router``, below ``prefix`` and the router's own prefix.
 
@@ -448,7 +448,7 @@ class Router:
 
         return add
 
-    @with_known_options
+    @statement
     def forward(
         self,
         pattern: str,
