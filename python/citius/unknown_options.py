@@ -231,6 +231,9 @@ _ROUTES: Final = frozenset(
 )  # fmt: skip
 """Methods that make decorators for a path."""
 
+_SERVING: Final = frozenset({"asgi", "freeze", "serve"})
+"""Methods whose mistakes are those of the application, not of their callers."""
+
 _DECORATORS: Final = _ROUTES | {"exception_handler", "rpc"}
 """Methods that make decorators, or take the function themselves."""
 
@@ -370,6 +373,7 @@ def with_known_options(
     finish = None if decorates else _NoDecorator
     if name in _DECORATORS:
         finish = _placed
+    serves = name in _SERVING or call.__module__.startswith("citius.testing.")
 
     @functools.wraps(call)
     def checked(*args: _P.args, **options: _P.kwargs) -> _R:
@@ -387,7 +391,8 @@ def with_known_options(
             hint = _CALLED_ELSEWHERE.get(name) or _how_to_call(function, name, first, error)
             raise ConfigError(f"{name} ({caller()}){hint}") from None
         except ConfigError as error:
-            add_place(error, name, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+            if not serves:
+                add_place(error, name, sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
             raise
 
     return checked

@@ -202,7 +202,7 @@ def test_the_table_and_the_structs_are_those_of_the_header(misuse_module: Module
 @pytest.mark.parametrize(
     ("native", "message"),
     [
-        ("classify", "compiled= takes True"),
+        (1.5, "compiled= takes True"),
         (2**70, "is not the address of code in this process"),
         (4096, "is not the address of code in this process"),
         (SimpleNamespace(address=2**70), "is not the address of code in this process"),
@@ -216,6 +216,15 @@ def test_the_table_and_the_structs_are_those_of_the_header(misuse_module: Module
 def test_what_is_no_handler_is_refused(native: object, message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         App().get("/", compiled=native)
+
+
+def test_a_whole_library_is_refused(tmp_path: Path, compile_c: Callable[..., Path]) -> None:
+    source = Path(__file__).with_name("misuse.c")
+    library = citius.load_handlers(compile_c(source, tmp_path / "misuse.so"))
+    with pytest.raises(
+        ConfigError, match=r'compiled= \(.*test_misuse\.py:\d+\): .*compiled=handlers\["name"\]'
+    ):
+        App().get("/", compiled=library)
 
 
 def test_a_capsule_of_another_version_is_refused() -> None:

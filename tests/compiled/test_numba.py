@@ -219,6 +219,16 @@ def undecorated(n: int) -> int:
     return n
 
 
+def test_statements_that_numba_does_not_know_are_refused_with_their_line() -> None:
+    def imports(a: int):
+        import os
+
+        return a + os.getpid()
+
+    line = imports.__code__.co_firstlineno + 1
+    assert f"test_numba.py:{line}: import os" in refused(imports)
+
+
 def test_what_numba_cannot_type_is_refused_with_its_line() -> None:
     def calls_plain(a: int):
         b = a + 1

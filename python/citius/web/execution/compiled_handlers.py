@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from citius._core import (
@@ -24,6 +25,7 @@ from citius._core import (
     read_real,
 )
 from citius.errors import ConfigError, UnprocessableContent
+from citius.unknown_options import caller
 from citius.web.binding.signature import (
     REQUEST_PARTS,
     CompiledKind,
@@ -32,6 +34,7 @@ from citius.web.binding.signature import (
 )
 from citius.web.declarations.checks import describe
 from citius.web.declarations.parameters.sources import MISSING
+from citius.web.declarations.type_kinds import is_async, makes_generator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +87,31 @@ class Compiled:
         # By function and pattern: HEAD shares GET's, and an application may be frozen more than once.
         self._made: dict[tuple[object, str], CompiledHandler] = {}
         if native is not True:
+            _refuse_what_has_handlers(native)
             address_of(native)
+
+    def check(self, function: object) -> None:
+        """Refuse what is no ``def`` that returns the response: compiled it would be called as one.
+
+        Raises:
+            ConfigError: It is something else.
+        """
+        target = getattr(function, "py_func", function)  # what numba.njit has been through
+        if is_async(target):
+            raise ConfigError(
+                f"{describe(target)} is `async def`, and compiled code awaits nothing: write `def` (with "
+                "serial=True in the decorator if it waits for channels), or drop compiled=True"
+            )
+        if makes_generator(target):
+            raise ConfigError(
+                f"{describe(target)} has `yield`, and a compiled function returns the whole response: write "
+                "`return`, or drop compiled=True"
+            )
+        if not isinstance(target, FunctionType):
+            raise ConfigError(
+                f"compiled=True ({caller()}) is for functions that are written with `def`, got {target!r}; "
+                "write a function that calls it, or drop compiled=True"
+            )
 
     @property
     def kind(self) -> CompiledKind:
@@ -325,6 +352,30 @@ def _is_code(address: int) -> bool:
     ranges = (line.split(" ", 2)[:2] for line in lines if "x" in line.split(" ", 2)[1])
     bounds = (span.split("-") for span, _ in ranges)
     return any(int(start, 16) <= address < int(end, 16) for start, end in bounds)
+
+
+def _refuse_what_has_handlers(native: object) -> None:
+    """Say which handler to take, or how, where a library, its path or a function of Python is given.
+
+    Raises:
+        ConfigError: It is one of these.
+    """
+    import ctypes
+
+    instead = ""
+    if isinstance(native, Handlers):
+        instead = 'is a library; name one of its handlers, compiled=handlers["name"]'
+    elif isinstance(native, ctypes.CDLL):
+        instead = 'is a library; write compiled=citius.load_handlers(path)["name"]'
+    elif isinstance(native, (str, PurePath)):
+        path = f"{native!s}"
+        instead = f'is a path; write compiled=citius.load_handlers({path!r})["name"]'
+    elif isinstance(native, ModuleType):
+        instead = f"is a module; name one of its handlers, compiled={native.__name__}.name"
+    elif isinstance(native, FunctionType) or hasattr(native, "py_func"):
+        instead = "is a function of Python; write compiled=True in the decorator above it"
+    if instead:
+        raise ConfigError(f"compiled= ({caller()}): {native!r} {instead}")
 
 
 def _address_said(native: object) -> int:

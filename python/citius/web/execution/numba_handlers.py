@@ -34,7 +34,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
@@ -92,7 +92,7 @@ def compile_function(function: Callable[..., Any], arguments: list[Argument]) ->
         raise ConfigError(
             f"{describe(dispatcher.py_func)} cannot be compiled: {error}; or drop compiled=True"
         ) from None
-    except NumbaError as error:
+    except (NumbaError, UnsupportedBytecodeError) as error:  # the second is none of the first
         raise ConfigError(_explained(dispatcher.py_func, error)) from None
 
 
@@ -333,6 +333,9 @@ def _explained(function: Callable[..., Any], error: Exception) -> str:
         for name, line in re.findall(r'File "([^"]+)", line (\d+)', text)
         if own.endswith(name) or name.endswith(os.path.basename(own))
     ]
+    text, _, raised_from = text.partition(" Raised from ")
+    if (found := re.search(r"\((\d+)\)$", raised_from)) and not lines:
+        lines = [int(found[1])]
     location = getattr(error, "loc", None)
     if not lines and location is not None and location.line:
         lines = [location.line]

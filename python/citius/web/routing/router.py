@@ -186,7 +186,8 @@ class Router:
             self._check_open()
             if made is None:
                 route = declare(pattern, handler, options)
-            elif is_made_of_function:
+            elif is_made_of_function and made.compiled is not None:
+                made.compiled.check(handler)
                 route = replace(made, handler=handler)
             else:
                 return handler
