@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -301,6 +303,61 @@ def test_a_mistake_has_one_place(declare: Callable[[], object], said: str) -> No
     assert len(re.findall(r"\.py:\d+", str(raised.value))) == 1
 
 
+async def awaits(n: int) -> int:
+    return n
+
+
+def yields(n: int) -> Any:
+    yield n
+
+
+async def yields_and_awaits(n: int) -> Any:
+    yield n
+
+
+class Adds:
+    def __call__(self, n: int) -> int:
+        return n
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (awaits, rf"awaits {HERE} is `async def`, .*write `def`"),
+        (yields, rf"yields {HERE} has `yield`, .*write `return`"),
+        (yields_and_awaits, rf"yields_and_awaits {HERE} has `yield`, .*write `return`"),
+        (functools.partial(awaits, 1), "is `async def`"),
+        (Adds(), rf"compiled=True {HERE} is for functions .*got .*Adds"),
+        (Adds, rf"compiled=True {HERE} is for functions .*got .*Adds"),
+        (len, rf"compiled=True {HERE} is for functions .*got .*len"),
+    ],
+)
+def test_what_cannot_be_compiled_is_refused_at_its_declaration(function: Any, said: str) -> None:
+    app = App()
+    with pytest.raises(ConfigError, match=said):
+        app.get("/{n}", compiled=True)(function)
+    assert not app.endpoints
+
+
+@pytest.mark.parametrize(
+    ("native", "said"),
+    [
+        (
+            "./fast.so",
+            r"is a path; write compiled=citius\.load_handlers\('\./fast\.so'\)\[\"name\"\]",
+        ),
+        (Path("fast.so"), r"is a path; write compiled=citius\.load_handlers\('fast\.so'\)"),
+        (ctypes.CDLL(None), r"is a library; write compiled=citius\.load_handlers\(path\)"),
+        (ctypes, r"is a module; .*compiled=ctypes\.name"),
+        (deny, "is a function of Python; write compiled=True"),
+    ],
+    ids=["text", "path", "library", "module", "function"],
+)
+def test_what_has_or_makes_handlers_and_is_none(native: object, said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"compiled= {HERE}: .*{said}"):
+        App().get("/", compiled=native)
+
+
 def test_a_procedure_without_parentheses_is_the_function() -> None:
     assert App().rpc(deny) is deny
 
@@ -402,8 +459,28 @@ def test_a_class_stands_for_itself() -> None:
         ("", r'app.get .*test_options.py:\d+.*the path of a router or mount itself is "/"'),
         ("hello", r"app.get .*test_options.py:\d+.*begins with a slash"),
         ("/<n>", r"test_options.py:\d+.*<n> .*is no parameter; write \{n\}"),
-        ("/u/<int:n>", r"<int:n> .*write \{n\}"),
-        ("/u/:n", r"test_options.py:\d+.*:n .*write \{n\}"),
+        ("/u/<int:n>", r"<int:n> .*write \{n:int\}"),  # Flask, Django
+        ("/u/<n:int>", r"<n:int> .*write \{n:int\}"),  # Sanic, Bottle
+        ("/u/<string(length=2):n>", r"write \{n\}"),
+        ("/u/<path:n>", r"write \{n:path\}"),
+        ("/u/:n", r"test_options.py:\d+.*:n .*write \{n\}"),  # Express, Rails
+        ("/u/:n?", r"write \{n\}, and another route without it"),
+        ("/u/:n*", r"write \{n:path\}"),
+        ("/u/*", r"test_options.py:\d+.*\* in '/u/\*' .*write \{rest:path\}"),
+        ("/u/**", r"write \{rest:path\}"),
+        ("/*n", r"write \{n:path\}"),  # Gin, Rails
+        ("/u*", r"write \{rest:path\}"),
+        ("/{a}/{n...}", r"\{n\.\.\.\} .*write \{n:path\}"),  # Go
+        ("/{a}/{*n}", r"write \{n:path\}"),  # axum
+        ("/{a}/{n?}", r"write \{n\}, and another route without it"),
+        ("/[n]", r"write \{n\}"),  # Next.js
+        ("/[...n]", r"write \{n:path\}"),
+        (r"^/u/(?P<n>\d+)$", r"test_options.py:\d+.*regular expression.*write \{n\}"),
+        (r"/u/(\d+)", r"regular expression.*write \{name\}"),
+        ("/u/(.*)", r"regular expression.*write \{name\}"),
+        ("/u/{n:[0-9]+}", r"regular expression.*write \{n\}"),  # aiohttp, Spring
+        ("/u?n=1", r"test_options.py:\d+.*has a query"),
+        ("/u#n", r"test_options.py:\d+.*has a fragment"),
     ],
 )
 def test_paths_of_other_frameworks(pattern: str, said: str) -> None:
@@ -413,8 +490,40 @@ def test_paths_of_other_frameworks(pattern: str, said: str) -> None:
 
 def test_paths_with_colons_that_are_plain() -> None:
     app = App()
-    for pattern in ("/v1/items:batch", "/urn:isbn:1", "/{n:int}"):
+    plain = (
+        "/v1/items:batch",
+        "/urn:isbn:1",
+        "/{n:int}",
+        "/a*b",
+        "/$batch",
+        "/@{n}",
+        "/{n}.json",
+        "/(a)",
+    )
+    for pattern in plain:
         app.get(pattern)
+
+
+@pytest.mark.parametrize(
+    ("declare", "said"),
+    [
+        (lambda to: to.websocket("/u/*"), r"app\.websocket .*write \{rest:path\}"),
+        (lambda to: to.forward("/u/*", "http://a"), r"app\.forward .*write \{rest:path\}"),
+        (lambda to: to.forward("/{rest:path}", "http://a", path="/b/*"), r"write \{rest:path\}"),
+        (lambda to: to.forward("/{rest:path}", "http://a/b/*"), r"write \{rest:path\}"),
+        (lambda to: to.static("/u/*", "."), "static .*without \\*"),
+        (lambda to: to.mount("/u/*", App()), "mount .*write '/u'"),
+        (lambda to: to.mount("/<n>", App()), r"mount .*write \{n\}"),
+        (lambda to: to.include(Router(), prefix="/u/*"), "include .*write '/u'"),
+        (lambda to: Router(prefix="/u/*"), "router .*write '/u'"),
+        (lambda to: Router(prefix="/:n"), r"router: .*write \{n\}"),
+    ],
+    ids=range(10),
+)
+def test_paths_of_other_frameworks_elsewhere(declare: Callable[[App], Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{HERE}") as raised:
+        declare(App())
+    assert re.search(said, str(raised.value))
 
 
 def test_what_is_right_is_taken(tmp_path: Path) -> None:

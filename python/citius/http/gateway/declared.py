@@ -21,6 +21,7 @@ from citius.http.options import encoded
 from citius.unknown_options import caller
 from citius.web.binding.headers import MutableHeaders
 from citius.web.declarations.checks import check_callback
+from citius.web.declarations.path_hints import literal_hint
 from citius.web.routing.declared_routes import Route, declare
 
 if TYPE_CHECKING:
@@ -167,6 +168,8 @@ class Declaration:
             raise ConfigError(f"a path begins with a slash, got {path!r}")
         if "?" in path or "#" in path:
             raise ConfigError(f"a path without query is expected, got {path!r}")
+        if hint := literal_hint(path):
+            raise ConfigError(hint)
         parts: list[str | int] = []
         at = 0
         for match in _PARAMETER.finditer(path):

@@ -17,6 +17,7 @@ from citius.unknown_options import caller
 from citius.web.declarations.parameters.marked import as_marker
 from citius.web.declarations.parameters.sources import TOKEN, Depends
 from citius.web.declarations.parameters.unread_markers import refuse_markers_of_hook
+from citius.web.declarations.path_hints import literal_hint
 from citius.web.declarations.type_kinds import called, is_async, makes_generator, python_function
 from citius.web.middleware.base import Middleware, OnConnections, OnRequests
 
@@ -97,16 +98,12 @@ def check_pattern(pattern: object, decorator: str) -> None:
         raise ConfigError(
             f"{decorator} ({caller()}): expected a path such as /items/{{id}}, got {pattern!r}"
         )
+    if hint := literal_hint(pattern):
+        raise ConfigError(f"{decorator} ({caller()}): {hint}")
     if not pattern.startswith("/"):
         hint = '; the path of a router or mount itself is "/"' if not pattern else ""
         raise ConfigError(
             f"{decorator} ({caller()}): a path begins with a slash, got {pattern!r}{hint}"
-        )
-    written = re.search(r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*", pattern)
-    if written is not None:
-        name = written[0].strip("<>:").rpartition(":")[2]
-        raise ConfigError(
-            f"{decorator} ({caller()}): {written[0]} in {pattern!r} is no parameter; write {{{name}}}"
         )
 
 
@@ -398,6 +395,12 @@ def check_prefix(prefix: str, what: str) -> None:
     Raises:
         ConfigError: It does not begin with a slash, or ends with one.
     """
+    if prefix.endswith("/*"):
+        raise ConfigError(
+            f"{what} takes all that is below it; write {prefix[:-2]!r}, got {prefix!r}"
+        )
+    if hint := literal_hint(prefix):
+        raise ConfigError(f"{what}: {hint}")
     if not prefix.startswith("/") or prefix.endswith("/"):
         raise ConfigError(f"{what} begins with a slash and ends without one, got {prefix!r}")
 

@@ -57,6 +57,10 @@ def check_mount(mount: Mount) -> None:
         ConfigError: No request has the prefix, or responses cannot have the file or the field.
     """
     segments = mount.prefix.split("/")
+    if "*" in segments[-1] or "**" in segments:
+        raise ConfigError(
+            f"static {mount.prefix} ({mount.where}): a prefix takes all that is below it; write it without *"
+        )
     # Prefixes are compared with decoded paths, in which there are no dot segments.
     if not _NOT_IN_PATHS.isdisjoint(mount.prefix) or not _DOTS.isdisjoint(segments):
         raise ConfigError(
