@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,73 @@ def test_options_and_variables_of_files_are_read_anew(serve, tmp_path: Path) -> 
     wait_for(lambda: server.get("/").status == 200, "the application, with the old options")
     variables.write_text("GREETING=two\n")
     wait_for(lambda: server.get("/").body == b"two", "the new variable")
+
+
+def project(directory: Path, module: str, port: int) -> Path:
+    """An application in a file of a directory; returns the file with its options."""
+    (directory / module).parent.mkdir(exist_ok=True)
+    source = "import citius\napp = citius.App()\n" + APP.format("one")
+    (directory / module).write_text(source)
+    options = directory / "pyproject.toml"
+    options.write_text(f"[tool.citius]\nport = {port}\n")
+    return options
+
+
+def responds(port: int, path: str = "/") -> int:
+    """The status of a response, 0 without one."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 60) as client:
+            client.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+            return int((client.recv(1000) or b"HTTP/1.1 0").split()[1])
+    except ConnectionError:
+        return 0
+
+
+def test_an_address_that_changes_in_a_file_is_listened_at(tmp_path: Path) -> None:
+    """The port from before had clients in the queue of a socket that nothing accepted from."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
+        first, second = one.getsockname()[1], two.getsockname()[1]
+    options = project(tmp_path, "app.py", first)
+    server = Server(["app.py", "--reload"], {}, tmp_path)
+    try:
+        server.wait_ready().wait_for_log("watching")
+        assert responds(first) == 200
+        options.write_text(f"[tool.citius]\nport = {second}\n")
+        server.wait_for_log(
+            f"the options name other addresses: listening at http://127.0.0.1:{second}"
+        )
+        assert responds(second) == 200
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", first), 60)
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            options.write_text(f"[tool.citius]\nport = {taken.getsockname()[1]}\n")
+            server.wait_for_log("still listening at the addresses from before")
+            # The child cannot have the address either, and clients are told so.
+            wait_for(lambda: responds(second) == 500, "the reason, at the port from before")
+        options.write_text(f"[tool.citius]\nport = {first}\n")
+        wait_for(lambda: responds(first) == 200, "the first port again")
+    finally:
+        server.kill()
+
+
+def test_options_above_the_watched_directory_are_watched(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as chosen:
+        port = chosen.getsockname()[1]
+    options = project(tmp_path, "src/app.py", port)
+    server = Server(["src/app.py", "--reload", "--port", str(port)], {}, tmp_path)
+    try:
+        server.wait_ready().wait_for_log("watching .*src")
+        assert responds(port, "/health/live") == 404
+        options.write_text('[tool.citius]\nhealth = "/health"\n')
+        server.wait_for_log("pyproject.toml changed; starting anew")
+        wait_for(lambda: responds(port, "/health/live") == 200, "the new option")
+        options.unlink()
+        wait_for(lambda: responds(port, "/health/live") == 404, "the options without the file")
+    finally:
+        server.kill()
 
 
 def test_a_directory_that_is_not_there(serve) -> None:

@@ -46,7 +46,7 @@ def test_hosts(host: str, status: int) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_host_ends_the_start(hosts: list[str]) -> None:
-    with pytest.raises(ConfigError, match="TrustedHosts: expected"):
+    with pytest.raises(ConfigError, match=r"TrustedHosts \(.*test_hosts\.py:\d+\): expected"):
         TrustedHosts(hosts)
 
 

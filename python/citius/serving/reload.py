@@ -2,10 +2,11 @@
 
 The child is a new interpreter (not a fork), so nothing of the old code survives. The listening sockets are
 made here and passed to the child (handover.py), so clients that come while the child starts wait in their
-queues. A child that cannot import or start the application, because of a syntax error, say, tells every
-client why (failed.py), until the next change starts another. One that ends by itself is started anew, later
-and later if it keeps ending; in between a child without the application tells clients so. Open requests get
-one second at a change: a stream that never ends must not hold up the next try.
+queues. Where the files of options name other addresses, those are bound before the next child starts. A
+child that cannot import or start the application, because of a syntax error, say, tells every client why
+(failed.py), until the next change starts another. One that ends by itself is started anew, later and later if
+it keeps ending; in between a child without the application tells clients so. Open requests get one second at
+a change: a stream that never ends must not hold up the next try.
 
 The child does not outlive this process: it holds the reading end of a pipe whose hang-up is a TERM.
 
@@ -33,7 +34,7 @@ from citius.errors import ConfigError
 from citius.observability import logging
 from citius.process import descriptors, signals
 from citius.process.startup import DEVELOPMENT_ENV, HANDOVER_ENV, enter, started_in
-from citius.serving.bind import bind
+from citius.serving.bind import addresses, bind
 from citius.serving.handover import handover
 from citius.serving.listeners import Listeners
 from citius.serving.prepare import EXIT_HOOK, EXIT_STARTUP, EXIT_USAGE, fail
@@ -80,6 +81,15 @@ def _forget_bytecode(paths: Iterable[str]) -> None:
         if path.endswith(".py"):
             with suppress(OSError, NotImplementedError):  # there is none
                 os.unlink(cache_from_source(path))
+
+
+def _stamp(file: str) -> tuple[int, int, int] | None:
+    """What differs when a file has been written or replaced; ``None`` if it is not there."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:
@@ -137,6 +147,8 @@ class Reloader:
         self._directories = list(config.reload_dir or (own or ".",))
         self._files = set(sources.files(config))
         """Files of options and variables, which a child reads when it starts."""
+        self._seen: dict[str, tuple[int, int, int] | None] = {}
+        """Those of them outside of the watched directories, as they were when they were last looked at."""
 
     def run(self) -> int:
         """Serve until INT, TERM, HUP or QUIT; returns the exit code."""
@@ -149,7 +161,7 @@ class Reloader:
                 enter(self._config.chdir)
             # The names stay good when the working directory is gone.
             self._directories = [os.path.abspath(directory) for directory in self._directories]
-            self._files = set(map(os.path.abspath, self._files))
+            self._remember_files(self._files)
             descriptors.prepare(self._config)
             listeners = bind(self._config, 0)
             if _HANDS_OVER:
@@ -196,16 +208,62 @@ class Reloader:
             if gone:
                 logging.error(f"{gone[0]}, which is watched, does not exist any more; stopping")
                 return EXIT_STARTUP
-            if changes:
-                names = sorted(self._relative(path) for _, path in changes)
+            changed = {path for _, path in changes} | self._changed_outside()
+            if changed:
+                names = sorted(self._relative(path) for path in changed)
                 logging.info(f"{', '.join(names[:3])} changed; starting anew")
-                _forget_bytecode(path for _, path in changes)
+                _forget_bytecode(changed)
                 self._end(min(self._config.drain_s, DRAIN_S))
                 self._ended_young = 0
+                if not self._files.isdisjoint(changed):
+                    self._read_anew(listeners)
                 self._start(listeners)
             else:
                 self._look_after(listeners)
         return 0
+
+    def _remember_files(self, files: Iterable[str]) -> None:
+        self._files = {os.path.abspath(file) for file in files}
+        outside = (file for file in self._files if self._relative(file) == file)
+        self._seen = {file: _stamp(file) for file in outside}
+
+    def _changed_outside(self) -> set[str]:
+        """Files of options outside of the watched directories that have changed.
+
+        Watching their directory would watch all that is below it, such as that of ``citius dev src/app.py``.
+        """
+        found = {file for file, seen in self._seen.items() if _stamp(file) != seen}
+        self._seen.update((file, _stamp(file)) for file in found)
+        return found
+
+    def _read_anew(self, listeners: Listeners) -> None:
+        """Read the options again, and listen at the addresses that they name now."""
+        try:
+            config = self._sources.read()
+        except ConfigError:
+            return  # the child reads them too, and its log says why it ends
+        self._remember_files(self._sources.files(config))
+        before, self._config = self._config, config
+        if not _HANDS_OVER or addresses(config) == addresses(before):
+            return
+        # Before the others are bound, which may be the same port of more interfaces.
+        listeners.close()
+        try:
+            self._listen(listeners, config)
+        except ConfigError as error:
+            logging.error(f"{error}; still listening at the addresses from before")
+            self._config = before
+            try:
+                self._listen(listeners, before)
+            except ConfigError as other:
+                logging.error(str(other))
+        else:
+            logging.info(f"the options name other addresses: listening at {listeners.urls}")
+
+    def _listen(self, listeners: Listeners, config: Config) -> None:
+        made = bind(config, 0)
+        listeners.all, listeners.datagrams = made.all, made.datagrams
+        listeners.listen(config.backlog)
 
     def _look_after(self, listeners: Listeners) -> None:
         """Take note of a child that has ended by itself, and start another when it is time."""
