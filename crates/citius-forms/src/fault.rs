@@ -39,6 +39,8 @@ faults! {
     FieldSyntax = 400, "a line in the header section of a part is not a name, a colon and a value";
     /// RFC 7578 §4.2: each part has one `Content-Disposition: form-data` with a name.
     Disposition = 400, "a part needs one `Content-Disposition: form-data; name=\"…\"`";
+    /// RFC 7578 §4.2: senders do not write `filename*`, and this one says nothing else.
+    FileName = 400, "the name of a file is in a `filename*` that is not UTF-8 or Latin-1, and there is no `filename`";
     /// RFC 7578 §4.7: parts are not encoded.
     TransferEncoding = 400, "a part has a Content-Transfer-Encoding, which forms do without";
     /// The name of a field, or of a file, is longer than the limit.

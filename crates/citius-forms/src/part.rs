@@ -5,7 +5,8 @@
 //!   end a name. A backslash they send as it is, Windows paths included.
 //! - curl, urllib3 and Go put a backslash before quotes and backslashes. A backslash is therefore an escape before
 //!   those two and a character everywhere else.
-//! - Some send `filename*` (RFC 8187), which RFC 7578 forbids; where it can be read, it is the name.
+//! - Some send `filename*` (RFC 8187), which RFC 7578 forbids; where it can be read, it is the name, and otherwise `filename`
+//!   is. A part that has neither is refused: other readers take it for a file, and it would be a text here.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -65,12 +66,17 @@ impl Part {
             return Err(Fault::Disposition);
         }
         let (mut name, mut filename, mut extended) = (None, None, None);
+        let mut is_file = false;
         for (key, value) in parameters {
             let slot = match key.to_ascii_lowercase().as_str() {
                 "name" => &mut name,
                 "filename" => &mut filename,
                 "filename*" => &mut extended,
-                _ => continue,
+                // `filename*0`, `filename*1*`: pieces of a name (RFC 2231 §3).
+                other => {
+                    is_file |= other.starts_with("filename*");
+                    continue;
+                }
             };
             // Two readers of such a part could take different ones.
             if slot.replace(value).is_some() {
@@ -78,9 +84,13 @@ impl Part {
             }
         }
         self.name = unescape(&name.ok_or(Fault::Disposition)?);
+        is_file |= extended.is_some();
         self.filename = extended
             .and_then(|value| extended_value(&value))
             .or_else(|| filename.map(|value| unescape(&value)));
+        if is_file && self.filename.is_none() {
+            return Err(Fault::FileName);
+        }
         Ok(())
     }
 }

@@ -129,6 +129,8 @@ fn names_are_read_as_browsers_and_programs_write_them() {
         ("name=a; filename*=iso-8859-1'en'%A3", "a", Some("£")),
         ("name=a; filename=x; filename*=utf-8''%FF", "a", Some("x")),
         ("name=a; filename=x; filename*=nonsense", "a", Some("x")),
+        ("name=a; filename*0=y; filename=x", "a", Some("x")),
+        ("name=a; filename*=utf-8''", "a", Some("")),
         ("name=\"a;b=c\" junk; x", "a;b=c", None),
         ("name=\"open", "open", None),
     ] {
@@ -195,6 +197,20 @@ fn broken() -> Vec<(String, Fault)> {
             Fault::Disposition,
         ),
         (part(&format!("{NAME}; name=b"), ""), Fault::Disposition),
+        (
+            part(&format!("{NAME}; filename*=utf-7''a"), ""),
+            Fault::FileName,
+        ),
+        (
+            part(&format!("{NAME}; filename*=utf-8''%FF"), ""),
+            Fault::FileName,
+        ),
+        (part(&format!("{NAME}; filename*=a"), ""), Fault::FileName),
+        (part(&format!("{NAME}; filename*0=a"), ""), Fault::FileName),
+        (
+            part(&format!("{NAME}; FileName*1*=utf-8''a"), ""),
+            Fault::FileName,
+        ),
         (part(&format!("{NAME}\r\n{NAME}"), ""), Fault::Disposition),
         (
             part(&format!("{NAME}\r\nContent-Transfer-Encoding: base64"), ""),
