@@ -28,6 +28,15 @@ V1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 4711 443\r\n"
 SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 ADDRESSES = socket.inet_aton("192.0.2.7") + socket.inet_aton("198.51.100.1")
 V2 = SIGNATURE + struct.pack("!BBH", 0x21, 0x11, 12) + ADDRESSES + struct.pack("!HH", 4711, 443)
+# The same client as a proxy that listens for both families writes it (RFC 4291 section 2.5.5.2).
+MAPPED = [socket.inet_pton(socket.AF_INET6, f"::ffff:{ip}") for ip in ("192.0.2.7", "198.51.100.1")]
+V1_MAPPED = b"PROXY TCP6 ::ffff:192.0.2.7 ::ffff:c633:6401 4711 443\r\n"
+V2_MAPPED = (
+    SIGNATURE
+    + struct.pack("!BBH", 0x21, 0x21, 36)
+    + b"".join(MAPPED)
+    + struct.pack("!HH", 4711, 443)
+)
 LOCAL = SIGNATURE + struct.pack("!BBH", 0x20, 0, 0)
 UNNAMED = SIGNATURE + struct.pack("!BBH", 0x21, 0, 0)
 REQUEST = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n"
@@ -38,7 +47,9 @@ def said_to(peer: Peer, *, x_forwarded_for: str | None = None) -> dict[str, Any]
     return json.loads(peer.request("GET", "/", **fields).body)
 
 
-@pytest.mark.parametrize("header", [V1, V2], ids=["v1", "v2"])
+@pytest.mark.parametrize(
+    "header", [V1, V2, V1_MAPPED, V2_MAPPED], ids=["v1", "v2", "v1 mapped", "v2 mapped"]
+)
 @pytest.mark.parametrize("kind", ["native", "asgi", "wsgi"])
 def test_the_client_is_who_the_header_says(serve: Serve, kind: str, header: bytes) -> None:
     app = application(f"proxy_headers_{kind}_app")

@@ -744,7 +744,7 @@ fn peer_of(address: Option<(String, u16)>) -> Peer {
         let host: IpAddr = host.parse().ok()?;
         Some(SocketAddr::new(host, port))
     });
-    address.map_or(Peer::Local, Peer::Internet)
+    address.map_or(Peer::Local, Peer::internet)
 }
 
 /// A reactor that carries the bytes of connections to other servers.

@@ -95,8 +95,8 @@ impl Reactor {
                 source,
                 destination,
             } => {
-                conn.peer = Peer::Internet(source);
-                conn.stated_local = Some(Box::new(Peer::Internet(destination)));
+                conn.peer = Peer::internet(source);
+                conn.stated_local = Some(Box::new(Peer::internet(destination)));
                 conn.is_trusted = self.proxies.trusts(Some(source));
             }
         }

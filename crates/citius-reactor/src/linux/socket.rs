@@ -123,7 +123,7 @@ impl Socket {
         getsockname(&self.0)
             .ok()
             .and_then(|address| SocketAddr::try_from(address).ok())
-            .map_or(Peer::Local, Peer::Internet)
+            .map_or(Peer::Local, Peer::internet)
     }
 
     /// Makes a socket that listens one of a reactor.
@@ -144,6 +144,6 @@ pub(crate) fn accept(listener: &Socket) -> Result<(Socket, Peer)> {
     let (socket, address) = acceptfrom_with(&listener.0, flags)?;
     let peer = address
         .and_then(|address| SocketAddr::try_from(address).ok())
-        .map_or(Peer::Local, Peer::Internet);
+        .map_or(Peer::Local, Peer::internet);
     Ok((Socket(socket), peer))
 }
