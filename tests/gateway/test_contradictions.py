@@ -38,6 +38,8 @@ HEADS: list[tuple[dict[str, Any], str]] = [
     ({"headers": {"a": 3}}, "names and values are texts, got 'a': 3"),
     ({"headers": {"Content-Length": "3"}}, "which the server sets"),
     ({"headers": {"transfer-encoding": "chunked"}}, "which the server sets"),
+    ({"headers": {"Upgrade": "h2c"}}, "which the server sets"),
+    ({"headers": {"connection": "upgrade"}}, "which the server sets"),
     ({"content_type": "json"}, "content_type= is a media type"),
     ({"content_type": "text/html\r\nx: y"}, "holds a line break"),
 ]

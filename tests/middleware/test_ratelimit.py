@@ -81,7 +81,7 @@ def test_clients(address: str, key: str) -> None:
     [(0, 1, {}), (1, 0, {}), (1, 1, {"burst": 0}), (1, 1e9, {}), (1, 1, {"name": 'a"'})],
 )
 def test_numbers_that_are_none_end_the_start(limit: int, per_s: float, options: Any) -> None:
-    with pytest.raises(ConfigError, match="RateLimit: expected"):
+    with pytest.raises(ConfigError, match=r"RateLimit \(.*test_ratelimit\.py:\d+\): expected"):
         RateLimit(limit, per_s, **options)
 
 

@@ -104,7 +104,9 @@ def test_a_keyword_without_quotes_would_be_a_host(source: str) -> None:
     ],
 )  # fmt: skip
 def test_values_that_browsers_ignore(options: Any) -> None:
-    with pytest.raises(ConfigError, match="SecurityHeaders: browsers ignore"):
+    with pytest.raises(
+        ConfigError, match=r"SecurityHeaders \(.*test_security_headers\.py:\d+\): browsers ignore"
+    ):
         SecurityHeaders(**options)
 
 

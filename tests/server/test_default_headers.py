@@ -128,6 +128,7 @@ def test_the_environment_has_one_a_line_and_a_file_a_list(tmp_path: Path) -> Non
         ("Content-Length: 5", "the server itself sets content-length"),
         ("date: x", "the server itself sets date"),
         ("Transfer-Encoding: chunked", "the server itself sets transfer-encoding"),
+        ("TE: trailers", "the server itself sets te"),
     ],
 )
 def test_what_no_header_can_be_is_refused(text: str, why: str) -> None:

@@ -190,6 +190,7 @@ def test_the_application_s_own_reason_phrase_is_kept(serve_wsgi, options: tuple[
         ('["X-A", 1]', 500),
         ('["X-A"]', 500),
         ('["Transfer-Encoding", "chunked"]', 500),
+        ('["Keep-Alive", "timeout=5"]', 500),
         ('["Connection", "upgrade"]', 500),
         ('["Upgrade", "h2c"]', 500),
         ('["Content-Length", "-1"]', 500),

@@ -200,6 +200,8 @@ faults! {
     ResponseFieldName = App, 500, "RFC 9110 §5.1", "application's field name is not a token";
     /// A field value with CR, LF, NUL or another control byte.
     ResponseFieldValue = App, 500, "RFC 9110 §5.5", "application's field value has a control byte";
+    /// A field that frames the message or is for one connection: `Transfer-Encoding`, `Upgrade`, `Keep-Alive`.
+    ResponseConnectionField = App, 500, "RFC 9110 §7.6.1", "application sends transfer-encoding, upgrade, keep-alive, te or an option of connection, which are the server's";
     /// The body is longer or shorter than the `Content-Length` that the application announced.
     ResponseLength = App, 500, "RFC 9110 §8.6", "application's body does not have the announced length";
     /// A response begun twice, or continued before it was begun.

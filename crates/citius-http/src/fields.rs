@@ -5,8 +5,8 @@
 //! byte in it can end a line early, so an application cannot write into the next field or response.
 //!
 //! Fields that frame the message are not kept as text: `content-length` becomes a number that the
-//! body is held against, `connection: close` a flag; `transfer-encoding`, `keep-alive`, `upgrade`
-//! and `proxy-connection` are the server's business and dropped, `te` is of requests (RFC 9114 §4.2).
+//! body is held against, `connection: close` a flag. `transfer-encoding`, `keep-alive`, `upgrade`
+//! and `proxy-connection` are the server's business, `te` is of requests (RFC 9114 §4.2): they are refused.
 
 use alloc::vec::Vec;
 
@@ -51,7 +51,9 @@ impl Fields {
     /// # Errors
     /// [`Fault::ResponseFieldName`] if `name` is not a token, [`Fault::ResponseFieldValue`] if `value` has
     /// a control byte other than a tab, [`Fault::ResponseLength`] for a `Content-Length` that is not a
-    /// number or contradicts an earlier one.
+    /// number or contradicts an earlier one, [`Fault::ResponseConnectionField`] for a field that is for one
+    /// connection, other than `connection` with `close` and `keep-alive` (RFC 9110 §7.6.1). The section is as
+    /// it was, but that a `close` among the options of `connection` holds.
     pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), Fault> {
         let start = self.lines.len();
         let added = name.len().saturating_add(value.len()).saturating_add(4);
@@ -80,15 +82,12 @@ impl Fields {
                 return Ok(());
             }
             b"connection" => {
-                self.close |= value
-                    .split(|&b| b == b',')
-                    .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"));
                 self.lines.truncate(start);
-                return Ok(());
+                return self.push_connection(value);
             }
             b"transfer-encoding" | b"keep-alive" | b"te" | b"upgrade" | b"proxy-connection" => {
                 self.lines.truncate(start);
-                return Ok(());
+                return Err(Fault::ResponseConnectionField);
             }
             b"date" => self.has_date = true,
             b"server" => self.has_server = true,
@@ -99,6 +98,19 @@ impl Fields {
         self.lines.extend_from_slice(value);
         self.lines.extend_from_slice(b"\r\n");
         Ok(())
+    }
+
+    /// `close` can be granted and `keep-alive` is; other options name fields that are not the application's.
+    fn push_connection(&mut self, value: &[u8]) -> Result<(), Fault> {
+        let mut outcome = Ok(());
+        for option in value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
+            if option.eq_ignore_ascii_case(b"close") {
+                self.close = true;
+            } else if !option.is_empty() && !option.eq_ignore_ascii_case(b"keep-alive") {
+                outcome = Err(Fault::ResponseConnectionField);
+            }
+        }
+        outcome
     }
 
     /// Empties the section and keeps its memory.
@@ -281,10 +293,6 @@ mod tests {
         fields
             .push(b"Connection", b"keep-alive, Close")
             .expect("a list");
-        fields
-            .push(b"Transfer-Encoding", b"chunked")
-            .expect("dropped");
-        fields.push(b"TE", b"trailers").expect("dropped");
         assert_eq!(
             (fields.lines(), fields.content_length, fields.close),
             (&b""[..], Some(12), true)
@@ -297,6 +305,34 @@ mod tests {
             fields.push(b"content-length", b"+12"),
             Err(Fault::ResponseLength)
         );
+    }
+
+    #[test]
+    fn refuses_what_is_for_one_connection() {
+        for (name, value) in [
+            ("Transfer-Encoding", "chunked"),
+            ("Transfer-Encoding", "identity"),
+            ("Keep-Alive", "timeout=5"),
+            ("TE", "trailers"),
+            ("Upgrade", "h2c"),
+            ("Proxy-Connection", "close"),
+            ("Connection", "upgrade"),
+            ("Connection", "x-hop, close"),
+        ] {
+            let mut fields = Fields::default();
+            fields.push(b"x-a", b"b").expect("a field");
+            let pushed = fields.push(name.as_bytes(), value.as_bytes());
+            assert_eq!(pushed, Err(Fault::ResponseConnectionField), "{name}");
+            assert_eq!(fields.lines(), b"x-a: b\r\n", "{name}");
+            assert_eq!(fields.close, value.contains(", close"), "{name}");
+        }
+        for value in ["keep-alive", "Close", "close, keep-alive", ""] {
+            let mut fields = Fields::default();
+            fields
+                .push(b"connection", value.as_bytes())
+                .expect("granted");
+            assert_eq!(fields.lines(), b"");
+        }
     }
 
     #[test]

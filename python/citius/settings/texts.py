@@ -111,7 +111,7 @@ def check_request_id(name: str) -> None:
 _MEANINGFUL: Final = frozenset(
     ("age", "allow", "alt-svc", "authorization", "cache-control", "cookie", "etag", "expect", "expires",
      "forwarded", "from", "host", "last-modified", "link", "location", "origin", "range", "referer",
-     "retry-after", "server", "set-cookie", "strict-transport-security", "te", "traceparent",
+     "retry-after", "server", "set-cookie", "strict-transport-security", "traceparent",
      "traceresponse", "tracestate", "user-agent", "vary", "via", "www-authenticate")
 )  # fmt: skip
 _MEANINGFUL_PREFIXES: Final = (
@@ -121,7 +121,7 @@ _MEANINGFUL_PREFIXES: Final = (
 
 _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 _SERVERS_OWN: Final = frozenset(
-    ("connection", "content-length", "date", "keep-alive", "proxy-connection", "trailer",
+    ("connection", "content-length", "date", "keep-alive", "proxy-connection", "te", "trailer",
      "transfer-encoding", "upgrade")
 )  # fmt: skip
 """Fields that frame a response, or that describe its connection or its time."""

@@ -8,7 +8,7 @@ Made by the extension when an attribute is first asked for; tests are in tests/u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -346,6 +346,28 @@ def _http_date(at: datetime) -> str:
     from datetime import UTC
 
     return format_datetime(at.astimezone(UTC), usegmt=True)
+
+
+OF_CONNECTION: Final = frozenset(
+    {"connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"}
+)
+"""Fields that frame a response or are for one connection, which is the server's (RFC 9110 §7.6.1).
+
+Those of an ASGI application are ignored, as the specification says of ``transfer-encoding``; in other
+responses they are errors.
+"""
+
+
+def is_of_connection(name: str, value: str) -> bool:
+    """Whether a response cannot have this field, its name in any case: as ``Fields::push`` refuses it.
+
+    ``Connection`` may say ``close``, which is granted, and ``keep-alive``.
+    """
+    name = name.lower()
+    if name != "connection":
+        return name in OF_CONNECTION
+    options = {option.strip().lower() for option in value.split(",")}
+    return not options <= {"", "close", "keep-alive"}
 
 
 def _check(name: str, value: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from citius.observability import logging
 from citius.settings.config import Config
+from citius.web.binding.headers import OF_CONNECTION
 from citius.web.interop.inmemory.http1 import (
     LAST_CHUNK,
     ProtocolError,
@@ -21,7 +22,7 @@ from citius.web.interop.inmemory.http1 import (
     request_head,
 )
 from citius.web.interop.inmemory.memory import MemoryServer
-from citius.web.interop.scopes import OF_CONNECTION, encoded, target_of
+from citius.web.interop.scopes import encoded, target_of
 from citius.web.interop.websockets import serve_websocket
 
 if TYPE_CHECKING:

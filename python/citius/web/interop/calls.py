@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from citius._core import Response
 from citius.errors import ClientDisconnected
 from citius.observability.logging import log, log_exception
-from citius.web.interop.scopes import OF_CONNECTION, state_of
+from citius.web.binding.headers import OF_CONNECTION
+from citius.web.interop.scopes import state_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

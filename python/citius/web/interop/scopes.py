@@ -24,9 +24,6 @@ ASGIApplication: TypeAlias = "Callable[[Any, Any, Any], Awaitable[None]]"
 ASGI = {"version": "3.0", "spec_version": "2.3"}
 ASGI_WEBSOCKET = {"version": "3.0", "spec_version": "2.5"}
 
-# Fields that say how a response is framed, which is the server's.
-OF_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding"})
-
 # Where a request's state keeps the scope of the ASGI middleware around it.
 KEY = "asgi_scope"
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from citius.web.binding.headers import OF_CONNECTION
 from citius.web.interop.inmemory import frames
 from citius.web.interop.inmemory.http1 import ProtocolError, ResponseReader, request_head
-from citius.web.interop.scopes import OF_CONNECTION, encoded
+from citius.web.interop.scopes import encoded
 
 if TYPE_CHECKING:
     from citius.web.interop.inmemory.memory import MemoryConnection

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import unquote_to_bytes
 
 from citius._core import Request, Response
+from citius.web.binding.headers import is_of_connection
 from citius.web.interop.mounts import below, named
-from citius.web.interop.scopes import OF_CONNECTION, server_of
+from citius.web.interop.scopes import server_of
 from citius.web.routing.declared_routes import Operation, Route
 
 if TYPE_CHECKING:
@@ -173,7 +174,12 @@ class _Call:
             name = name.lower()
             if name == "content-type" and self._content_type is None:
                 self._content_type = value
-            elif name not in _FRAMING:
+            elif name in _HOP_BY_HOP or is_of_connection(name, value):
+                raise ValueError(
+                    f"start_response: {name}: {value} is between the server and its peer (PEP 3333, "
+                    '"Other HTTP Features"); leave it out, the server sends what is needed'
+                )
+            else:
                 self._headers.append((name, value))
         return self._written.append
 
@@ -184,5 +190,5 @@ def _close(result: Any) -> None:
         close()
 
 
-# Fields of one connection (PEP 3333: an application has none of them).
-_FRAMING = OF_CONNECTION | {"upgrade"}
+# What PEP 3333 forbids beside what no response has, as start_state.rs refuses it.
+_HOP_BY_HOP = frozenset({"proxy-authenticate", "proxy-authorization", "trailer", "trailers"})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast
 from citius.errors import ConfigError
 from citius.records import record
 from citius.unknown_options import caller
-from citius.web.binding.headers import MutableHeaders
+from citius.web.binding.headers import MutableHeaders, is_of_connection
 from citius.web.binding.signature import Kind, kind_of
 from citius.web.declarations.checks import (
     as_dependencies,
@@ -228,7 +228,7 @@ def _check_head(pattern: str, options: RouteOptions) -> None:
         **({"content-type": content_type} if content_type else {}),
     }
     for name, value in given.items():
-        if str(name).lower() in ("content-length", "transfer-encoding"):
+        if str(name).lower() == "content-length" or is_of_connection(str(name), str(value)):
             raise ConfigError(
                 f"the route {pattern} ({caller()}): headers= has {name}, which the server sets"
             )

@@ -242,8 +242,11 @@ fn parse_headers(headers: &Bound<'_, PyAny>, parsed: &mut ResponseHeaders) -> Py
             parsed.content_type = Some(value_bytes.to_vec());
             return Ok(());
         }
-        let pushed = parsed.fields.push(name_bytes, value_bytes);
-        pushed.map_err(|fault| refused(name, value, fault))
+        match parsed.fields.push(name_bytes, value_bytes) {
+            // "The server must ignore it", says the specification of `transfer-encoding`; frameworks and gateways send others.
+            Ok(()) | Err(Fault::ResponseConnectionField) => Ok(()),
+            Err(fault) => Err(refused(name, value, fault)),
+        }
     })
 }
 

@@ -157,6 +157,7 @@ fn push(parsed: &mut ResponseHeaders, name: &[u8], value: &[u8]) -> PyResult<()>
 /// other servers take them.
 fn is_hop_by_hop(name: &[u8], value: &[u8]) -> bool {
     match name.len() {
+        10 if name.eq_ignore_ascii_case(b"keep-alive") => true,
         10 if name.eq_ignore_ascii_case(b"connection") => {
             !value.split(|&b| b == b',').all(|option| {
                 let option = option.trim_ascii();

@@ -16,8 +16,8 @@ from citius._core import Response
 from citius.errors import ClientDisconnected
 from citius.observability.logging import log_exception
 from citius.observability.rpc_codes import NUMBERS
+from citius.web.binding.headers import OF_CONNECTION
 from citius.web.interop.connectrpc.library import Library
-from citius.web.interop.scopes import OF_CONNECTION
 from citius.web.responses.rpc_trailers import Trailers
 
 if TYPE_CHECKING:
