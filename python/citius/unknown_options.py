@@ -366,9 +366,12 @@ def with_known_options(
     known = {*code.co_varnames[max(first, code.co_posonlyargcount) : count], *also}
     of, _, own = str(function.__qualname__).rpartition(".")
     name = what or (of if own == "__init__" else own)
-    if code.co_flags & inspect.CO_VARKEYWORDS and not also:
+    takes_any = bool(code.co_flags & inspect.CO_VARKEYWORDS) and not also
+    if takes_any and decorates:
         return call  # its options are its own matter
     names = (*code.co_varnames[: code.co_argcount], *positional)
+    if takes_any:
+        annotations = {}  # what the function says of them is better
     values = _Values(function.__annotations__ if annotations is None else annotations)
     finish = None if decorates else _NoDecorator
     if name in _DECORATORS:
@@ -377,7 +380,7 @@ def with_known_options(
 
     @functools.wraps(call)
     def checked(*args: _P.args, **options: _P.kwargs) -> _R:
-        if not options.keys() <= known:
+        if not options.keys() <= known and not takes_any:
             refuse_unknown(name, options, known)
         values.check(name, zip(names, args, strict=False))
         values.check(name, options.items())
@@ -449,7 +452,7 @@ def add_place(error: ConfigError, what: str, frame: FrameType) -> None:
     if is_ours or len(error.args) != 1 or _PLACE.search(text):
         return
     place = f"({frame.f_code.co_filename}:{frame.f_lineno})"
-    own = re.match(rf"{re.escape(what)}(?:\([^()]*\))?", text)
+    own = re.match(rf"{re.escape(what)}(?!\w)(?:\([^()]*\))?", text)
     error.args = (f"{own[0]} {place}{text[own.end() :]}" if own else f"{what} {place}: {text}",)
 
 

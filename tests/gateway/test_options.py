@@ -237,6 +237,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: untyped.room(), r"write room\(name, …\)"),
     (lambda: untyped.include(), r"write include\(router, …\)"),
     (lambda: untyped.exception_handler(), r"write exception_handler\(what\)"),
+    (lambda: untyped.add_middleware(), r"write add_middleware\(middleware, …\)"),
     (lambda: untyped.middleware(deny, deny), "too many positional arguments"),
     (lambda: RateLimit(), rf"RateLimit {HERE}: missing"),  # type: ignore[call-arg]
     (lambda: Upstreams(), r"write Upstreams\(servers, …\)"),  # type: ignore[call-arg]
@@ -291,6 +292,12 @@ PLACES: list[tuple[Callable[[], object], str]] = [
     (lambda: app.forward("/x", []), rf"^app\.forward\('/x'\) {HERE}: Upstreams: expected"),
     (lambda: Config(workers=-1), HERE),
     (lambda: Router().include(App()), rf"^include {HERE}: include takes|^include {HERE} takes"),
+    (lambda: untyped.get("/none")(None), rf"^get {HERE}: a function is decorated, got None"),
+    (lambda: untyped.websocket("/none")("x"), rf"^websocket {HERE}: a function is decorated"),
+    (lambda: untyped.rpc(5), rf"app\.rpc {HERE}: the name of a procedure is a text, got 5"),
+    (lambda: untyped.websocket("/y")(yields), r"^yields .*has `yield`, which sends nothing"),
+    (lambda: untyped.websocket("/y")(yields_and_awaits), r"has `yield`, which sends nothing"),
+    (lambda: untyped.mount("/x", untyped), rf"^mount {HERE}: mounting at /x"),
     (lambda: App().get("/x", stream=True, form=FormLimits())(deny), rf"^get {HERE}: .*form="),
 ]
 """Mistakes in values were told without the line of the application that has them."""
@@ -356,6 +363,24 @@ def test_what_cannot_be_compiled_is_refused_at_its_declaration(function: Any, sa
 def test_what_has_or_makes_handlers_and_is_none(native: object, said: str) -> None:
     with pytest.raises(ConfigError, match=rf"compiled= {HERE}: .*{said}"):
         App().get("/", compiled=native)
+
+
+class OfASGI:
+    def __init__(self, app: Any, *, size: int) -> None: ...
+
+
+@pytest.mark.parametrize("given", [{}, {"minimum": 1}, {"size": 1, "other": 2}])
+def test_arguments_of_asgi_middleware(given: dict[str, Any]) -> None:
+    message = rf"app\.add_middleware {HERE}: OfASGI {HERE} is called .*takes \(app"
+    with pytest.raises(ConfigError, match=message):
+        App().add_middleware(OfASGI, **given)
+
+
+def test_a_directory_that_is_missing_has_the_line_of_its_mount(tmp_path: Path) -> None:
+    app = App()
+    app.static("/x", tmp_path / "nothing")
+    with pytest.raises(ConfigError, match=rf"static /x {HERE}: there is no directory"):
+        Client(app)
 
 
 def test_a_procedure_without_parentheses_is_the_function() -> None:

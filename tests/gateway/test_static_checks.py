@@ -127,7 +127,7 @@ ALWAYS: list[tuple[Callable[[App, Path], None], str]] = [
     (in_a_mounted_application, "static /x/y is mounted twice: .*test_static_checks.py:"),
     (at_the_root_of_a_mounted_application, "static /x is mounted twice: "),
     (one_application_at_one_place_twice, "static /x/s is mounted twice: "),
-    (missing, "static /x: there is no directory"),
+    (missing, r"static /x \(.*\.py:\d+\): there is no directory"),
     (around_asgi, "requests of /x for mounted .*asgi.* never come there: the files of /x .*.py:"),
     (around_wsgi, "requests of /x for mounted .*wsgi.* never come there: the files of /x .*.py:"),
     (of_a_route, "GET requests of /x/{rest:path} for .*route.* never come there: the files of /x"),

@@ -52,6 +52,7 @@ READS = {
         r"\x1b\[[0-9;]*m": "an error of numba's",
         r'File "([^"]+)", line (\d+)': "an error of numba's",
         "pattern": "an error of numba's",
+        r"\((\d+)\)$": "an error of numba's",
         r"\W": "the name of a function of the application's",
     },
     "web/execution/numba_go.py": {r"\(\*(\w+)\)\(": "citius.h"},
@@ -72,8 +73,28 @@ READS = {
         "pattern": "none: it is compiled to see whether it is one",
     },
     "web/declarations/checks.py": {
-        r"<[A-Za-z_:]+>|(?<=/):[A-Za-z_]\w*": "the pattern of a route",
         "TOKEN": "the method of a route",
+    },
+    "web/declarations/path_hints.py": dict.fromkeys(
+        (
+            r"^\^|\\|\(\?|\.[*+]|\{\w+:\w*[^\w{}]",
+            r"\(\?P?<([A-Za-z_]\w*)>|\{([A-Za-z_]\w*):",
+            r"<([^<>]*)>",
+            r"\(.*",
+            r"(?<=/):([A-Za-z_]\w*)(\??)([*+]?)",
+            r"(?<=/)\[{1,2}(\.{3})?([A-Za-z_]\w*)\]{1,2}(?=/|$)",
+            r"(?<=/)\*+([A-Za-z_]\w*)?[^/]*|\*+$",
+            r"\{(?=\*|\w+[.?*+])\*{0,2}([A-Za-z_]\w*)(\.{3}|[?*+]?)\}",
+        ),
+        "the pattern of a route",
+    ),
+    "unknown_options.py": {
+        "what": "none: the name of a function is escaped",
+        r"f'{re.escape(what)}(?!\\w)(?:\\([^()]*\\))?'": "a message about an option",
+        r"(?:\.py|>):\d+": "a message about an option",
+        r"takes (?:from \d+ to )?\d+ positional arguments? but \d+ (?:\w+ )?(?:was|were) given": (
+            "an error of a call"
+        ),
     },
     "web/routing/declared_routes.py": {r"\{[^{}:]+": "the pattern of a route"},
     "web/routing/rpc/proto.py": {

@@ -472,6 +472,11 @@ class App(Router):
         """
         self._check_open()
 
+        if name is not None and not isinstance(name, str) and not callable(name):
+            raise ConfigError(
+                f"app.rpc ({caller()}): the name of a procedure is a text, got {name!r}"
+            )
+
         def declare(handler: _HandlerT) -> _HandlerT:
             given = name if isinstance(name, str) else None
             self._procedures.append(
@@ -599,6 +604,7 @@ class App(Router):
         self._broadcasts[f"\0mcp news {path}"] = server.news
         return server
 
+    @statement
     def add_middleware(
         self,
         middleware: Callable[Concatenate[ASGIApplication, _P], ASGIApplication],

@@ -426,7 +426,13 @@ def path_parameters(pattern: str) -> dict[str, str]:
 
 
 def kind_of(handler: Callable[..., Any], *, blocking: bool) -> PythonKind:
-    """How a handler is called; an async generator function is a ``def`` that returns an iterator."""
+    """How a handler is called; an async generator function is a ``def`` that returns an iterator.
+
+    Raises:
+        ConfigError: It is no function, or ``async def`` where it is called in a thread.
+    """
+    if not callable(handler):
+        raise ConfigError(f"a function is decorated, got {handler!r}")
     if is_async(handler):
         if blocking:
             raise ConfigError(

@@ -11,6 +11,7 @@ calls what is inside, whose messages do not pass it. Tests: ``tests/interop/test
 from __future__ import annotations
 
 import asyncio
+import inspect
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +19,7 @@ from citius._core import FileBody, Request, Response, WebSocket, prefers_msgpack
 from citius.errors import ConfigError
 from citius.unknown_options import caller
 from citius.web.declarations import codecs
+from citius.web.declarations.checks import describe
 from citius.web.interop.calls import BODY, REPORTED, TRAILERS, respond
 from citius.web.interop.scopes import KEY, asgi_scope, scope_of, state_of
 from citius.web.interop.socket_messages import SocketMessages
@@ -57,6 +59,7 @@ def native_middleware(
         raise ConfigError(
             f"app.add_middleware ({caller()}) takes what makes ASGI middleware, got {middleware!r}"
         )
+    _check_call(middleware, args, options)
     made = middleware(_innermost, *args, **options)
     tasks: set[asyncio.Task[None]] = set()
 
@@ -72,6 +75,25 @@ def native_middleware(
     name = getattr(middleware, "__qualname__", repr(middleware))
     asgi_middleware.__qualname__ = asgi_middleware.__name__ = f"add_middleware({name})"
     return OnConnections(asgi_middleware)
+
+
+def _check_call(middleware: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Refuse arguments that an ASGI middleware does not take.
+
+    Raises:
+        ConfigError: There is one, or one is missing.
+    """
+    try:
+        signature = inspect.signature(middleware)
+    except (TypeError, ValueError):
+        return  # some functions in C do not tell
+    try:
+        signature.bind(_innermost, *args, **options)
+    except TypeError as error:
+        raise ConfigError(
+            f"app.add_middleware ({caller()}): {describe(middleware)} is called with an application and what "
+            f"is given here, and takes {signature}: {error}"
+        ) from None
 
 
 def _scope_around(request: Request, kind: str) -> dict[str, Any]:

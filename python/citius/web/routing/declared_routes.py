@@ -24,6 +24,7 @@ from citius.web.declarations.checks import (
     describe,
 )
 from citius.web.declarations.parameters.sources import MISSING
+from citius.web.declarations.type_kinds import makes_generator
 from citius.web.responses.declared.filters import ALL_FIELDS, FieldOptions
 
 if TYPE_CHECKING:
@@ -151,6 +152,13 @@ class SocketRoute:
     """Middleware of the routers that it is in, outer ones first."""
     errors: tuple[ErrorHandlers, ...] = ()
     """Error handlers of these routers, inner ones first."""
+
+    def __post_init__(self) -> None:
+        if makes_generator(self.handler):
+            raise ConfigError(
+                f"{describe(self.handler)} talks to clients at {self.pattern} and has `yield`, which sends "
+                "nothing; write `await ws.send(…)`"
+            )
 
 
 @record(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def refuse_missing(mount: Mount) -> None:
 def describe_missing(mount: Mount) -> str:
     """What messages say of a mount whose directory is missing."""
     return (
-        f"static {mount.prefix or '/'}: there is no directory {mount.directory!r} "
+        f"static {mount.prefix or '/'} ({mount.where}): there is no directory {mount.directory!r} "
         f"(looked in {os.getcwd()})"
     )
 
