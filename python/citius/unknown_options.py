@@ -234,7 +234,9 @@ _ROUTES: Final = frozenset(
 _SERVING: Final = frozenset({"asgi", "freeze", "serve"})
 """Methods whose mistakes are those of the application, not of their callers."""
 
-_DECORATORS: Final = _ROUTES | {"exception_handler", "rpc"}
+_DECORATORS: Final = _ROUTES | {
+    "completion", "exception_handler", "prompt", "resource", "rpc", "tool",
+}  # fmt: skip
 """Methods that make decorators, or take the function themselves."""
 
 _ROUTING: Final = frozenset({"dependencies", "pattern", "prefix", "router"})
@@ -247,6 +249,16 @@ def caller() -> str:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("citius."):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def check_decorated_name(what: str, name: object) -> None:
+    """Refuse what is neither a name nor the decorated function itself: ``@app.rpc``, ``@app.rpc("name")``.
+
+    Raises:
+        ConfigError: It is something else; the message has the caller's file and line.
+    """
+    if name is not None and not isinstance(name, str) and not callable(name):
+        raise ConfigError(f"{what} ({caller()}): a name is a text, got {name!r}")
 
 
 def refuse_unknown(what: str, given: Iterable[str], known: Collection[str]) -> None:

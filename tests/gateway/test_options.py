@@ -239,6 +239,9 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: untyped.exception_handler(), r"write exception_handler\(what\)"),
     (lambda: untyped.add_middleware(), r"write add_middleware\(middleware, …\)"),
     (lambda: untyped.middleware(deny, deny), "too many positional arguments"),
+    (lambda: Basic(), rf"^Basic {HERE}: missing .*write Basic\(check, …\)"),  # type: ignore[call-arg]
+    (lambda: Bearer(), rf"^Bearer {HERE}: missing"),  # type: ignore[call-arg]
+    (lambda: APIKey(), rf"^APIKey {HERE}: missing"),  # type: ignore[call-arg]
     (lambda: RateLimit(), rf"RateLimit {HERE}: missing"),  # type: ignore[call-arg]
     (lambda: Upstreams(), r"write Upstreams\(servers, …\)"),  # type: ignore[call-arg]
 ]
@@ -294,7 +297,13 @@ PLACES: list[tuple[Callable[[], object], str]] = [
     (lambda: Router().include(App()), rf"^include {HERE}: include takes|^include {HERE} takes"),
     (lambda: untyped.get("/none")(None), rf"^get {HERE}: a function is decorated, got None"),
     (lambda: untyped.websocket("/none")("x"), rf"^websocket {HERE}: a function is decorated"),
-    (lambda: untyped.rpc(5), rf"app\.rpc {HERE}: the name of a procedure is a text, got 5"),
+    (lambda: untyped.rpc(5), rf"app\.rpc {HERE}: a name is a text, got 5"),
+    (lambda: untyped.mcp("/m1").tool(5), rf"mcp\.tool {HERE}: a name is a text, got 5"),
+    (lambda: untyped.mcp("/m2").prompt(5), rf"mcp\.prompt {HERE}: a name is a text, got 5"),
+    (
+        lambda: untyped.forward("/x", "http://a", headers={"keep-alive": "5"}),
+        rf"forward\('/x'\) {HERE}: .*keep-alive is written by the gateway itself",
+    ),
     (lambda: untyped.websocket("/y")(yields), r"^yields .*has `yield`, which sends nothing"),
     (lambda: untyped.websocket("/y")(yields_and_awaits), r"has `yield`, which sends nothing"),
     (lambda: untyped.mount("/x", untyped), rf"^mount {HERE}: mounting at /x"),

@@ -19,7 +19,7 @@ from citius.mcp.entries import Prompt, Resource, Said, Template, Tool, check_nam
 from citius.mcp.sessions import Sessions
 from citius.mcp.streams import NEWS, Streams, updated
 from citius.mcp.transport import Transport
-from citius.unknown_options import with_known_options
+from citius.unknown_options import check_decorated_name, with_known_options
 from citius.web.declarations.checks import (
     as_dependencies,
     check_callback,
@@ -182,6 +182,8 @@ class MCPServer:
         """
         self._check_open()
 
+        check_decorated_name("mcp.tool", name)
+
         def declare(call: _FunctionT) -> _FunctionT:
             self._check_open()
             given = name if isinstance(name, str) else str(getattr(call, "__name__", ""))
@@ -307,6 +309,8 @@ class MCPServer:
             dependencies: Dependencies whose values the function does not take.
         """
         self._check_open()
+
+        check_decorated_name("mcp.prompt", name)
 
         def declare(call: _FunctionT) -> _FunctionT:
             self._check_open()

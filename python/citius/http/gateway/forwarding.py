@@ -45,7 +45,7 @@ from citius.http.gateway.upstreams import Server, Upstreams, client_of
 from citius.http.options import IDEMPOTENT, UNSET, Timeout, Unset, encoded
 from citius.observability.logging import warning
 from citius.unknown_options import known_options, with_known_options
-from citius.web.binding.headers import MutableHeaders
+from citius.web.binding.headers import OF_CONNECTION, MutableHeaders
 from citius.web.declarations.parameters.unread_markers import refuse_unread_markers
 from citius.web.responses.declared.other_results import refuse_records_of_hooks
 
@@ -462,6 +462,9 @@ def _base_of(client: Client) -> URL:
     return base
 
 
+_WRITTEN_ITSELF: Final = OF_CONNECTION | {"content-length", "via"}
+
+
 def check_headers(headers: Mapping[str, str] | None) -> None:
     """Fields that are set in every request that is passed on.
 
@@ -469,14 +472,7 @@ def check_headers(headers: Mapping[str, str] | None) -> None:
         ConfigError: One of them is the gateway's own to say.
     """
     for name in headers or {}:
-        if name.lower() in (
-            "connection",
-            "content-length",
-            "transfer-encoding",
-            "upgrade",
-            "te",
-            "via",
-        ):
+        if name.lower() in _WRITTEN_ITSELF:
             raise ConfigError(f"headers= of a gateway: {name} is written by the gateway itself")
 
 

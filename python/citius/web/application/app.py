@@ -31,7 +31,7 @@ from typing import (
 from citius._core import Native, Room
 from citius.errors import ConfigError
 from citius.process.processors import processors
-from citius.unknown_options import caller, statement, with_known_options
+from citius.unknown_options import caller, check_decorated_name, statement, with_known_options
 from citius.web.application import lifecycle
 from citius.web.application.gateway import endpoints_of, make_gateway
 from citius.web.binding.depends.dependencies import AppDependencies
@@ -472,10 +472,7 @@ class App(Router):
         """
         self._check_open()
 
-        if name is not None and not isinstance(name, str) and not callable(name):
-            raise ConfigError(
-                f"app.rpc ({caller()}): the name of a procedure is a text, got {name!r}"
-            )
+        check_decorated_name("app.rpc", name)
 
         def declare(handler: _HandlerT) -> _HandlerT:
             given = name if isinstance(name, str) else None

@@ -159,7 +159,7 @@ class Bearer(Scheme):
         openapi: A Security Scheme Object in place of the usual one, such as one with OAuth2 flows.
     """
 
-    def __new__(cls, check: Check, *args: Any, **options: Any) -> Bearer:
+    def __new__(cls, check: Check | None = None, *args: Any, **options: Any) -> Bearer:
         """Make one with a coroutine if ``check`` is one."""
         made: Any = _AwaitedBearer if is_async(check) else cls
         return object.__new__(made)
@@ -269,7 +269,9 @@ class APIKey(Scheme):
         name: What an OpenAPI document calls it.
     """
 
-    def __new__(cls, keys: Mapping[str, Principal] | Check, *args: Any, **options: Any) -> APIKey:
+    def __new__(
+        cls, keys: Mapping[str, Principal] | Check | None = None, *args: Any, **options: Any
+    ) -> APIKey:
         """Make one with a coroutine if ``keys`` is one."""
         made: Any = _AwaitedAPIKey if is_async(keys) else cls
         return object.__new__(made)
@@ -342,7 +344,7 @@ class Basic(Scheme):
         realm: What browsers show to their users.
     """
 
-    def __new__(cls, check: PasswordCheck, *args: Any, **options: Any) -> Basic:
+    def __new__(cls, check: PasswordCheck | None = None, *args: Any, **options: Any) -> Basic:
         """Make one with a coroutine if ``check`` is one."""
         made: Any = _AwaitedBasic if is_async(check) else cls
         return object.__new__(made)
@@ -390,7 +392,7 @@ class Requires(Scheme):
         scopes: All of them are needed.
     """
 
-    def __new__(cls, scheme: Scheme, *scopes: str) -> Requires:
+    def __new__(cls, scheme: Scheme | None = None, *scopes: str) -> Requires:
         """Make one with a coroutine if ``scheme`` is one."""
         made: Any = _AwaitedRequires if is_async(scheme) else cls
         return object.__new__(made)
