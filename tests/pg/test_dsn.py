@@ -49,6 +49,10 @@ def test_hosts(dsn: str, expected: list[tuple[str, int]]) -> None:
         ("target_session_attrs=fast", "target_session_attrs is one of"),
         ("load_balance_hosts=yes", "load_balance_hosts is one of"),
         ("require_auth=scram-sha-256", "not supported"),
+        ("gssencmode=require", "not supported"),
+        ("postgresql://u@h/d?ssl=require", "sslmode=require"),
+        ("postgresql://u@h/d?ssl=verify-full", "sslmode=require"),
+        ("ssl=1", "sslmode=require"),
         ("service=nowhere", "no service file"),
         ("password='x", "not closed"),
         ("password = x y", "key=value"),
@@ -57,6 +61,33 @@ def test_hosts(dsn: str, expected: list[tuple[str, int]]) -> None:
 def test_what_cannot_be_read(dsn: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         parse_all(dsn, {"PGUSER": "u"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("PGREQUIREAUTH", "scram-sha-256"),
+        ("PGREQUIREPEER", "postgres"),
+        ("PGREQUIRESSL", "1"),
+        ("PGSSLMAXPROTOCOLVERSION", "TLSv1.2"),
+        ("PGSSLCERTMODE", "require"),
+        ("PGSSLCRL", "/x"),
+        ("PGSSLCRLDIR", "/x"),
+        ("PGGSSENCMODE", "require"),
+    ],
+)
+def test_what_a_variable_requires_is_not_ignored(variable: str, value: str) -> None:
+    """libpq's variables ask for the same as the words of a DSN, and it would be less safe without."""
+    with pytest.raises(ConfigError, match="not supported"):
+        parse_all("user=u", {variable: value})
+    assert parse_all("user=u", {variable: ""})
+
+
+def test_urls_that_ask_for_tls_as_libpq_has_it() -> None:
+    assert parse_all("postgresql://u@h/d?ssl=true", {})[0].tls.mode == "require"
+    (target,) = parse_all("postgresql://u@h/d?ssl=true&sslmode=verify-full&sslrootcert=/x", {})
+    assert target.tls.mode == "verify-full"
+    assert parse_all("user=u", {"PGGSSENCMODE": "prefer"})
 
 
 def test_pairs_with_quotes_and_spaces() -> None:

@@ -109,6 +109,25 @@ def test_a_statement_over_which_sessions_end_is_given_up(tmp_path: Path) -> None
     against(tmp_path, [malformed], act)
 
 
+def test_parameters_without_end(tmp_path: Path) -> None:
+    """What a server says of itself is kept for as long as its session lives."""
+
+    def named(first: int, last: int) -> bytes:
+        said = (message(b"S", f"p{n}\0x\0".encode()) for n in range(first, last))
+        return b"".join(said)
+
+    executed = message(b"2", b"")
+
+    async def act(pool: pg.Pool) -> None:
+        assert await pool.fetch("SELECT a") == [("z",)]
+        with pytest.raises(pg.SessionLost, match="more than 1000 parameters"):
+            await pool.fetch("SELECT a")
+
+    # The same ones again are no more than before.
+    replies = [named(0, 1000) + named(0, 1000) + DESCRIBED, executed + row(b"z") + DONE]
+    against(tmp_path, [*replies, named(1000, 1001)], act)
+
+
 @pooled(size=1)
 async def test_notices_among_rows(pool: pg.Pool) -> None:
     await pool.execute(

@@ -106,6 +106,16 @@ impl Proof {
         output: &mut BytesMut,
     ) -> Result<(), Fault> {
         match message {
+            // A client that began anew would give an unbound proof, or the password itself, after the bound one.
+            Message::AuthenticationCleartextPassword
+            | Message::AuthenticationMd5Password(_)
+            | Message::AuthenticationSasl(_)
+                if self.scram.is_some() =>
+            {
+                Err(Fault::Authentication(
+                    "the server asks for another proof of the password in the middle of one".into(),
+                ))
+            }
             Message::AuthenticationOk if self.scram.is_some() && !self.is_server_proven => {
                 Err(Fault::Authentication(
                     "the server has not proven that it knows the password".into(),

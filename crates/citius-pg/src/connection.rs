@@ -19,6 +19,9 @@ use crate::row::Row;
 /// The longest message that is taken; a server's own limit for a value is 1 GiB.
 pub const MESSAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// The longest message that is taken before the server has taken the login: anyone may be speaking. libpq takes 30,000 bytes.
+const EARLY_MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
 /// What has come.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -352,6 +355,7 @@ impl Connection {
                 return Ok(Some(event));
             }
         }
+        self.refuse_early(announced(input))?;
         Ok(None)
     }
 
@@ -412,6 +416,7 @@ impl Connection {
     /// Messages that come once per connection or statement.
     #[cold]
     fn take_rare<'a>(&mut self, tag: u8, body: &[u8]) -> Result<Option<Event<'a>>, Fault> {
+        self.refuse_early(body.len() + 4)?;
         let message = parse(tag, body)?;
         let request = self.requests.front().map(|it| it.request);
         Ok(Some(match message {
@@ -453,6 +458,14 @@ impl Connection {
             }
             _ => return Err(UNEXPECTED),
         }))
+    }
+
+    /// Refuses a message of so many bytes that is too long for its time.
+    fn refuse_early(&self, bytes: usize) -> Result<(), Fault> {
+        if !self.proof.is_done && bytes > EARLY_MESSAGE_BYTES_MAX {
+            return Err(Fault::Protocol("a long message before the login"));
+        }
+        Ok(())
     }
 
     /// What a statement, or what is executed, looks like.
@@ -518,6 +531,14 @@ fn take_message<'a>(input: &mut &'a [u8]) -> Result<Option<(u8, &'a [u8])>, Faul
     };
     *input = rest;
     Ok(Some((tag, body)))
+}
+
+/// How long the message at the front says it is; 0 if that has not come.
+fn announced(input: &[u8]) -> usize {
+    match input {
+        &[_, a, b, c, d, ..] => u32::from_be_bytes([a, b, c, d]) as usize,
+        _ => 0,
+    }
 }
 
 /// Has the library read a message.

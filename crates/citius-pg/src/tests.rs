@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 
 use crate::{
-    Connection, Description, Event, Fault, JsonRows, Kind, Login, Parameters, TransactionStatus,
-    Value, civil_of_days,
+    ChannelBinding, Connection, Description, Event, Fault, JsonRows, Kind, Login, Parameters,
+    TransactionStatus, Value, civil_of_days,
 };
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
@@ -118,6 +118,63 @@ fn a_server_that_skips_its_proof_is_not_believed() {
     assert!(hear(&mut connection, &offer).is_empty());
     let heard = hear(&mut connection, &message(b'R', &[0, 0, 0, 0]));
     assert!(heard[0].contains("has not proven"), "{heard:?}");
+}
+
+/// RFC 5802 §5: one exchange. A second request would have an unbound proof, or the password, given to what stands in between.
+#[test]
+fn a_server_that_asks_anew_in_the_middle_of_a_proof_gets_none() {
+    let plus = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0SCRAM-SHA-256-PLUS\0\0");
+    for (channel_binding, is_secured) in [
+        (ChannelBinding::Required, true),
+        (ChannelBinding::Preferred, true),
+        (ChannelBinding::Preferred, false),
+    ] {
+        for other in [
+            b"\0\0\0\x0aSCRAM-SHA-256\0\0".as_slice(),
+            b"\0\0\0\x0aSCRAM-SHA-256\0SCRAM-SHA-256-PLUS\0\0",
+            b"\0\0\0\x03",
+            b"\0\0\0\x05salt",
+        ] {
+            let mut connection = Connection::new(Login {
+                channel_binding,
+                ..login()
+            })
+            .unwrap();
+            if is_secured {
+                connection.set_server_end_point(vec![7; 32]);
+            }
+            assert!(hear(&mut connection, &plus).is_empty());
+            let sent = connection.output().split();
+            let is_bound = sent.windows(22).any(|it| it == b"p=tls-server-end-point");
+            assert_eq!(is_bound, is_secured);
+            let heard = hear(&mut connection, &message(b'R', other));
+            assert!(heard[0].contains("in the middle of one"), "{heard:?}");
+            assert!(connection.output().is_empty());
+        }
+    }
+}
+
+/// A server that has not been logged in to yet makes the client keep little.
+#[test]
+fn what_comes_before_the_login_is_short() {
+    let announced = |tag, bytes: u32| {
+        let mut begin = vec![tag];
+        begin.extend_from_slice(&bytes.to_be_bytes());
+        begin
+    };
+    let mut connection = Connection::new(login()).unwrap();
+    assert!(hear(&mut connection, &announced(b'E', 64 * 1024)).is_empty());
+    let mut connection = Connection::new(login()).unwrap();
+    let heard = hear(&mut connection, &announced(b'E', 64 * 1024 + 1));
+    assert!(heard[0].starts_with("fault"), "{heard:?}");
+    let mut connection = Connection::new(login()).unwrap();
+    let heard = hear(&mut connection, &message(b'N', &[0; 64 * 1024]));
+    assert!(heard[0].starts_with("fault"), "{heard:?}");
+    // Its parameters may be longer when the client is who it says it is, and all messages of a session.
+    let mut connection = Connection::new(login()).unwrap();
+    assert!(hear(&mut connection, &message(b'R', &[0; 4])).is_empty());
+    assert!(hear(&mut connection, &announced(b'S', 1024 * 1024)).is_empty());
+    assert!(hear(&mut open(), &announced(b'E', 1024 * 1024)).is_empty());
 }
 
 #[test]

@@ -119,7 +119,7 @@ _VARIABLES = {
     "target_session_attrs": "PGTARGETSESSIONATTRS",
     "load_balance_hosts": "PGLOADBALANCEHOSTS",
 }
-# They do not matter here: GSSAPI is not spoken, texts are UTF-8.
+# They do not matter here: GSSAPI is not spoken, and nobody requires it; texts are UTF-8.
 _IGNORED = {
     "client_encoding", "fallback_application_name", "gssdelegation", "gssencmode", "gsslib", "krbsrvname",
     "sslcompression", "sslsni",
@@ -131,11 +131,18 @@ _SOCKET_OPTIONS = {
     "keepalives_count": "TCP_KEEPCNT",
     "tcp_user_timeout": "TCP_USER_TIMEOUT",
 }
-# To ignore these would be less safe than was asked for.
+# To ignore these would be less safe than was asked for, wherever it was.
 _REFUSED = {
-    "replication", "require_auth", "requirepeer", "requiressl", "ssl_max_protocol_version", "sslcertmode",
-    "sslcrl", "sslcrldir", "sslkeylogfile",
-}  # fmt: skip
+    "require_auth": "PGREQUIREAUTH",
+    "requirepeer": "PGREQUIREPEER",
+    "requiressl": "PGREQUIRESSL",
+    "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
+    "sslcertmode": "PGSSLCERTMODE",
+    "sslcrl": "PGSSLCRL",
+    "sslcrldir": "PGSSLCRLDIR",
+    "replication": "",
+    "sslkeylogfile": "",
+}
 # All others are parameters of the session.
 _OWN = (
     (_VARIABLES.keys() - {"application_name", "options"})
@@ -167,8 +174,7 @@ def parse_all(dsn: str, environ: Mapping[str, str] = os.environ) -> list[Target]
     if service := given.get("service", values.get("service")):
         values |= _of_service(service, environ)
     values |= given
-    if refused := values.keys() & _REFUSED:
-        raise ConfigError(f"DSN of PostgreSQL: {min(refused)} is not supported by citius.pg")
+    _refuse(values, environ)
     user = values.get("user") or getpass.getuser()
     database = values.get("dbname") or user
     try:
@@ -202,6 +208,25 @@ def parse_all(dsn: str, environ: Mapping[str, str] = os.environ) -> list[Target]
         )
         for host, address, port in _hosts(values)
     ]
+
+
+def _refuse(values: dict[str, str], environ: Mapping[str, str]) -> None:
+    """Refuse what would be less safe without its effect.
+
+    Raises:
+        ConfigError: Something is there of which this can be said.
+    """
+    asked = [name for name in _REFUSED if name in values]
+    # An empty variable asks libpq for nothing either.
+    asked += [variable for variable in _REFUSED.values() if environ.get(variable)]
+    if asked:
+        raise ConfigError(f"DSN of PostgreSQL: {asked[0]} is not supported by citius.pg")
+    if values.get("gssencmode", environ.get("PGGSSENCMODE")) == "require":
+        raise ConfigError("DSN of PostgreSQL: gssencmode=require is not supported by citius.pg")
+    if "ssl" in values:
+        raise ConfigError(
+            f"DSN of PostgreSQL: ssl={values['ssl']}: TLS is asked for by sslmode=require or stronger"
+        )
 
 
 def _one_of(values: dict[str, str], name: str, default: str, known: tuple[str, ...]) -> str:
@@ -432,7 +457,8 @@ def _of_url(dsn: str) -> dict[str, str]:
         # As libpq does it: "+" is no space here.
         name, _, value = pair.partition("=")
         values[{"database": "dbname"}.get(unquote(name), unquote(name))] = unquote(value)
-    if values.pop("ssl", "") == "true":
+    if values.get("ssl") == "true":
+        del values["ssl"]
         values.setdefault("sslmode", "require")
     return values
 

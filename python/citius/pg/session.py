@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 _NO_TRANSACTION = "25P01"
+# What a server may say of itself (ParameterStatus). PostgreSQL 18 names 15, and an extension may add its own.
+_PARAMETERS_MAX = 1000
 
 
 def log_notice(notice: ServerError) -> None:
@@ -172,9 +174,7 @@ class Session(Carried[PgConnection, LoopHome]):
             if not self._opened.done():
                 self._opened.set_result(None)
         elif kind == "parameter":
-            name, text = cast("tuple[str, str]", value)
-            self.parameters[name] = text
-            self._check(name, text)
+            self._learn(*cast("tuple[str, str]", value))
         elif kind == "types":
             task = self._loop.create_task(self._look_up(cast("list[int]", value)))
             self._lookups.add(task)
@@ -195,6 +195,12 @@ class Session(Carried[PgConnection, LoopHome]):
             if not self.is_closed:
                 self._close_socket()
                 self._on_closed(self)
+
+    def _learn(self, parameter: str, value: str) -> None:
+        if len(self.parameters) >= _PARAMETERS_MAX and parameter not in self.parameters:
+            return self.core.end(f"the server names more than {_PARAMETERS_MAX} parameters")
+        self.parameters[parameter] = value
+        self._check(parameter, value)
 
     def _check(self, parameter: str, value: str) -> None:
         """End the session if its texts are read otherwise than here from now on."""
