@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import shutil
 import ssl
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from rig import TIMEOUT_S, Peer, Server, application
 
 APP = application("tls_app")
@@ -51,6 +54,38 @@ class Pki:
         if version is not None:
             context.minimum_version = context.maximum_version = version
         return context
+
+
+def revocation_list(pki: Pki, *certificates: str, days: int = 1) -> str:
+    """A list, signed by the authority, of certificates that are good no more."""
+    key = serialization.load_pem_private_key(pki.ca.private_key_pem.bytes(), None)
+    issuer = x509.load_pem_x509_certificate(pki.ca.cert_pem.bytes())
+    now = datetime.datetime.now(datetime.UTC)
+    builder = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(issuer.subject)
+        .last_update(now - datetime.timedelta(days=9))
+        .next_update(now + datetime.timedelta(days=days))
+        .add_extension(x509.CRLNumber(1), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()),  # pyright: ignore
+            critical=False,
+        )
+    )
+    for path in certificates:
+        revoked = x509.load_pem_x509_certificate(Path(path).read_bytes())
+        entry = (
+            x509.RevokedCertificateBuilder()
+            .serial_number(revoked.serial_number)
+            .revocation_date(now)
+            .build()
+        )
+        builder = builder.add_revoked_certificate(entry)
+    made = builder.sign(key, hashes.SHA256())  # pyright: ignore
+    path = pki.directory / "crl.pem"
+    path.with_suffix(".new").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    path.with_suffix(".new").rename(path)
+    return str(path)
 
 
 def connect(

@@ -19,9 +19,7 @@ import trustme
 from citius.errors import ConfigError
 from citius.serving.tls import load
 from citius.settings.config import Config
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from pki import APP, Pki, connect, run
+from pki import APP, Pki, connect, revocation_list, run
 from rig import Peer, Server, children, citius, wait_for
 
 
@@ -88,38 +86,6 @@ def test_clients_show_theirs(secured: Callable[..., Server], pki: Pki) -> None:
             connect(server, pki.client(*eve, version=version)) as peer,
         ):
             about(peer)
-
-
-def revocation_list(pki: Pki, *certificates: str, days: int = 1) -> str:
-    """A list, signed by the authority, of certificates that are good no more."""
-    key = serialization.load_pem_private_key(pki.ca.private_key_pem.bytes(), None)
-    issuer = x509.load_pem_x509_certificate(pki.ca.cert_pem.bytes())
-    now = datetime.datetime.now(datetime.UTC)
-    builder = (
-        x509.CertificateRevocationListBuilder()
-        .issuer_name(issuer.subject)
-        .last_update(now - datetime.timedelta(days=9))
-        .next_update(now + datetime.timedelta(days=days))
-        .add_extension(x509.CRLNumber(1), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()),  # pyright: ignore
-            critical=False,
-        )
-    )
-    for path in certificates:
-        revoked = x509.load_pem_x509_certificate(Path(path).read_bytes())
-        entry = (
-            x509.RevokedCertificateBuilder()
-            .serial_number(revoked.serial_number)
-            .revocation_date(now)
-            .build()
-        )
-        builder = builder.add_revoked_certificate(entry)
-    made = builder.sign(key, hashes.SHA256())  # pyright: ignore
-    path = pki.directory / "crl.pem"
-    path.with_suffix(".new").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    path.with_suffix(".new").rename(path)
-    return str(path)
 
 
 def test_revoked_ones_are_refused_and_so_are_their_sessions(
