@@ -105,31 +105,11 @@ impl Proof {
         message: &Message,
         output: &mut BytesMut,
     ) -> Result<(), Fault> {
+        self.refuse(login, message)?;
         match message {
-            // A client that began anew would give an unbound proof, or the password itself, after the bound one.
-            Message::AuthenticationCleartextPassword
-            | Message::AuthenticationMd5Password(_)
-            | Message::AuthenticationSasl(_)
-                if self.scram.is_some() =>
-            {
-                Err(Fault::Authentication(
-                    "the server asks for another proof of the password in the middle of one".into(),
-                ))
-            }
-            Message::AuthenticationOk if self.scram.is_some() && !self.is_server_proven => {
-                Err(Fault::Authentication(
-                    "the server has not proven that it knows the password".into(),
-                ))
-            }
-            Message::AuthenticationOk if self.must_be_bound(login) => Err(unbound()),
             Message::AuthenticationOk => {
                 self.is_done = true;
                 Ok(())
-            }
-            Message::AuthenticationCleartextPassword | Message::AuthenticationMd5Password(_)
-                if self.must_be_bound(login) =>
-            {
-                Err(unbound())
             }
             Message::AuthenticationCleartextPassword => send(password(login)?, output),
             Message::AuthenticationMd5Password(body) => {
@@ -169,6 +149,35 @@ impl Proof {
 }
 
 impl Proof {
+    /// Refuses what would have less proven than there has to be.
+    fn refuse(&self, login: &Login, message: &Message) -> Result<(), Fault> {
+        match message {
+            // A client that began anew would give an unbound proof, or the password itself, after the bound one.
+            Message::AuthenticationCleartextPassword
+            | Message::AuthenticationMd5Password(_)
+            | Message::AuthenticationSasl(_)
+                if self.scram.is_some() =>
+            {
+                Err(Fault::Authentication(
+                    "the server asks for another proof of the password in the middle of one".into(),
+                ))
+            }
+            Message::AuthenticationOk if self.scram.is_some() && !self.is_server_proven => {
+                Err(Fault::Authentication(
+                    "the server has not proven that it knows the password".into(),
+                ))
+            }
+            Message::AuthenticationOk
+            | Message::AuthenticationCleartextPassword
+            | Message::AuthenticationMd5Password(_)
+                if self.must_be_bound(login) =>
+            {
+                Err(unbound())
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn must_be_bound(&self, login: &Login) -> bool {
         login.channel_binding == ChannelBinding::Required && !self.is_bound
     }
