@@ -14,10 +14,13 @@ from citius.redis.errors import ConnectionLost, RedisError
 from citius.redis.urls import Address
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from citius.redis.connections import Connections
     from citius.redis.links import Link
     from citius.redis.urls import Target
 
+_SLOTS = 16384
 # Between two looks at the slots.
 _PAUSE_S = 0.2
 # How long a node without slots is kept that another one has named: slots are being moved to it.
@@ -37,6 +40,19 @@ def _host(node: list[Any], link: Link) -> str:
         name = pairs.get("ip")
     # One that does not know its own name is the one that was asked.
     return name or link.address.host
+
+
+def _ranges(slots: list[Any], link: Link) -> Iterator[tuple[int, int, str, int]]:
+    """What ``CLUSTER SLOTS`` says: the first and the last slot, and where their master is.
+
+    Raises:
+        ValueError: One is no slot, or no address.
+    """
+    for first, last, master, *_ in slots:
+        if not 0 <= first <= last < _SLOTS:
+            raise ValueError(f"{first} to {last} are no slots")
+        where = Address.of(_host(master, link), master[1])
+        yield first, last, where.host, where.port
 
 
 class Cluster:
@@ -59,7 +75,12 @@ class Cluster:
         if not address:
             return [self._target.at(address) for address in self._target.addresses]
         host, _, port = address.rpartition(":")
-        return [self._target.at(Address(host, int(port)))]
+        try:
+            return [self._target.at(Address.of(host, port))]
+        except ValueError:
+            raise ConnectionLost(
+                f"a node of the cluster has named {address!r}, which is no address"
+            ) from None
 
     def keep(self, node: int) -> None:
         """Have connections to a node that another one has named."""
@@ -73,12 +94,14 @@ class Cluster:
         Raises:
             RedisError: It does not say them.
         """
-        slots: list[Any] = await self._connections.ask(link, "CLUSTER", "SLOTS")
-        ranges: list[tuple[int, int, int]] = []
-        for first, last, master, *_ in slots:
-            ranges.append((first, last, self._core.node(f"{_host(master, link)}:{master[1]}")))
-        if not ranges:
+        said = await self._connections.ask(
+            link, "CLUSTER", "SLOTS", read=lambda slots: [*_ranges(slots, link)]
+        )
+        if not said:
             raise ConnectionLost(f"{link.address}: no node of the cluster has slots")
+        ranges = [
+            (first, last, self._core.node(f"{host}:{port}")) for first, last, host, port in said
+        ]
         masters = {node for _, _, node in ranges}
         self._core.set_slots(ranges)
         now = time.monotonic()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import random
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from citius.databases import silent
 from citius.errors import ConfigError
 from citius.observability import logging
-from citius.redis.errors import ConnectionLost, RedisError
+from citius.redis.errors import ConnectionLost, ProtocolError, RedisError
 from citius.redis.homes import NoResponse, Promise, no_response
 from citius.redis.links import Link
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from citius.redis.homes import Home
     from citius.redis.links import Kind
     from citius.redis.urls import Address, Target
+
+_T = TypeVar("_T")
 
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S = 0.05, 0.5
 # How old a connection is before it is made again because it leads to a replica.
@@ -215,20 +217,28 @@ class Connections:
         """Why the last attempt to connect failed; ``None`` if it has not, or if a connection is left."""
         return None if self.links else self._unreachable
 
-    async def ask(self, link: Link, *words: str) -> Any:
-        """The reply to a command of the client's own, which has the time of a connection.
+    async def ask(self, link: Link, *words: str, read: Callable[[Any], _T]) -> _T:
+        """What a reply says to a command of the client's own, which has the time of a connection.
+
+        Args:
+            link: The connection.
+            words: The command.
+            read: Reads the reply; whatever it raises for one of another form is a fault of the server's.
 
         Raises:
-            RedisError: There is none in time, or it is an error.
+            RedisError: There is none in time, it is an error, or it cannot be read.
         """
         call: Call[Any] = self.core.execute(*words, as_=str, connection=link.core)
-        answered: Promise[Any] = Promise(self.home)
+        answered: Promise[_T] = Promise(self.home)
 
         async def wait() -> None:
             try:
-                answered.resolve(await self.home.result(call))
+                answered.resolve(read(await self.home.result(call)))
             except RedisError as error:
                 answered.resolve(error=error)
+            except Exception as error:  # of any kind: what waits for it has no other end
+                what = f"{link.address}: the reply to {words[0]} cannot be read: {error}"
+                answered.resolve(error=ProtocolError(what))
 
         late = no_response(link.address, self._connect_timeout_s)
         cancel = self.home.later(self._connect_timeout_s, lambda: answered.resolve(error=late))
@@ -450,7 +460,7 @@ class Connections:
             for link in links:
                 # A user that may not ask for it finds out by a command that writes.
                 with suppress(RedisError):
-                    if (await self.ask(link, "ROLE"))[0] == "slave":
+                    if await self.ask(link, "ROLE", read=lambda said: said[0] == "slave"):
                         self.leave_replica(link.node)
         finally:
             self._is_asking_roles = False

@@ -140,7 +140,7 @@ class Link(Carried[RedisConnection, "Home"]):
             self._opened.resolve(Server(*cast("tuple[str, str, str]", value)))
         elif kind == "push":
             if self._on_push is not None:
-                self._on_push(cast("list[Any]", value))
+                self._take(self._on_push, cast("list[Any]", value))
         elif kind == "refused":
             if self._on_refused is not None:
                 self._on_refused(cast("BaseException", value))
@@ -153,6 +153,13 @@ class Link(Carried[RedisConnection, "Home"]):
             if not self.is_closed:
                 self._close_socket()
                 self._on_closed(self, error)
+
+    def _take(self, on_push: Callable[[list[Any]], object], push: list[Any]) -> None:
+        """Have what came unasked read; a connection ends whose server says what has no meaning."""
+        try:
+            on_push(push)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            self.core.end(f"the server has said what cannot be read: {error!r}")
 
     def _wake(self) -> None:
         self._home.run(self._flush)

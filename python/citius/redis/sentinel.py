@@ -60,14 +60,15 @@ class Sentinels:
         raise ConnectionLost(f"{self._target}: {'; '.join(failures)}")
 
     async def _ask(self, link: Link) -> Address:
-        said: Any = await self._connections.ask(
-            link, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._target.service or ""
-        )
-        if said is None:
-            raise ConnectionLost(
-                f"the sentinel {link.address} knows no master {self._target.service}"
-            )
-        return Address(said[0], int(said[1]))
+        def read(said: Any) -> Address:
+            if said is None:
+                raise ConnectionLost(
+                    f"the sentinel {link.address} knows no master {self._target.service}"
+                )
+            return Address.of(said[0], said[1])
+
+        words = "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._target.service or ""
+        return await self._connections.ask(link, *words, read=read)
 
     def _ask_first(self, address: Address) -> None:
         self._order.remove(address)
@@ -120,5 +121,6 @@ class Sentinels:
             return
         name, host, port, new_host, new_port = push[2].decode(errors="replace").split(" ")
         if name == self._target.service:
-            self._left = Address(host, int(port))
-            self._connections.leave_others(Address(new_host, int(new_port)))
+            left, master = Address.of(host, port), Address.of(new_host, new_port)
+            self._left = left
+            self._connections.leave_others(master)

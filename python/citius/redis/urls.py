@@ -33,6 +33,19 @@ class Address(NamedTuple):
     port: int
     path: str = ""
 
+    @classmethod
+    def of(cls, host: object, port: object) -> Address:
+        """What a server says is the address of another one.
+
+        Raises:
+            ValueError: It is none.
+        """
+        if isinstance(host, str) and host and isinstance(port, (str, int)):
+            number = int(port)
+            if 0 < number < 65536:
+                return cls(host, number)
+        raise ValueError("no address of a server")
+
     def __str__(self) -> str:
         if self.path:
             return self.path
