@@ -168,7 +168,7 @@ fn what_comes_before_the_login_is_short() {
     let heard = hear(&mut connection, &announced(b'E', 64 * 1024 + 1));
     assert!(heard[0].starts_with("fault"), "{heard:?}");
     let mut connection = Connection::new(login()).unwrap();
-    let heard = hear(&mut connection, &message(b'N', &[0; 64 * 1024]));
+    let heard = hear(&mut connection, &message(b'N', &vec![0; 64 * 1024]));
     assert!(heard[0].starts_with("fault"), "{heard:?}");
     // Its parameters may be longer when the client is who it says it is, and all messages of a session.
     let mut connection = Connection::new(login()).unwrap();
