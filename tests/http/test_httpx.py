@@ -7,8 +7,10 @@ import contextlib
 import gc
 import random
 import re
+import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -171,6 +173,88 @@ async def test_what_the_default_leaves_to_httpx() -> None:
         undo()
 
 
+KEPT_ALIVE = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, True),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 60),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 5),
+]
+
+
+@pytest.mark.parametrize("module", [httpx, pytest.importorskip("httpx2")])
+async def test_transports_that_others_make_of_its_classes_are_ours(module: Any) -> None:
+    """As Anthropic's SDK makes them, for keep-alive and for the proxies of the environment."""
+    undo = install(module)
+    try:
+        with Peer(answering()) as peer:
+            url = f"http://127.0.0.1:{peer.port}/"
+            limits = module.Limits(max_connections=3, max_keepalive_connections=1)
+            made = module.AsyncHTTPTransport(True, None, limits=limits, socket_options=KEPT_ALIVE)
+            by_proxy = module.AsyncHTTPTransport(proxy=url)
+            mounts = {"http://elsewhere.test": by_proxy}
+            async with module.AsyncClient(transport=made, mounts=mounts) as client:
+                assert isinstance(made, Transport)
+                assert isinstance(made, module.AsyncHTTPTransport)
+                assert (await client.get(url)).text == "ok"
+                assert isinstance(by_proxy, Transport)
+                assert (await client.get("http://elsewhere.test/")).text == "ok"
+            other = module.HTTPTransport(retries=0, socket_options=KEPT_ALIVE)
+            assert isinstance(other, SyncTransport)
+
+            def ask() -> str:
+                with other, module.Client(transport=other) as client:
+                    return client.get(url).text
+
+            assert await asyncio.to_thread(ask) == "ok"
+            assert peer.accepted == 3
+    finally:
+        undo()
+    assert type(module.HTTPTransport()) is module.HTTPTransport
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"retries": 1},
+        {"uds": "/none"},
+        {"local_address": "127.0.0.1"},
+        {"socket_options": [(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)]},
+    ],
+)
+def test_what_of_such_transports_is_left_to_httpx(
+    option: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Own(httpx.HTTPTransport):
+        pass
+
+    undo = install()
+    try:
+        assert type(httpx.HTTPTransport(**option)) is httpx.HTTPTransport
+        assert type(Own()) is Own
+    finally:
+        undo()
+    assert f"keeps its connections: it has {next(iter(option))}" in caplog.text
+
+
+async def test_without_http1_the_first_bytes_are_of_http2() -> None:
+    """What httpx sends without TLS when it has ``http2`` alone (RFC 9113 §3.3)."""
+    seen: list[str | None] = []
+
+    def act(talk: Talk) -> None:
+        got = talk.request()
+        seen.append(got and got[0])
+
+    undo = install()
+    try:
+        with Peer(act) as peer:
+            made = httpx.AsyncHTTPTransport(http1=False, http2=True)
+            async with httpx.AsyncClient(transport=made) as client:
+                with pytest.raises(httpx.TransportError):
+                    await client.get(f"http://127.0.0.1:{peer.port}/")
+    finally:
+        undo()
+    assert seen[0] == "PRI * HTTP/2.0"
+
+
 async def test_connections_that_are_not_to_be_kept_are_not() -> None:
     undo = install()
     try:
@@ -190,19 +274,20 @@ def test_where_no_asyncio_loop_runs_requests_take_its_own_transport(
     """Programs with trio go on after ``install()``."""
     closed: list[bool] = []
 
-    class Own(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            return httpx.Response(200, text="own")
+    async def handle(self: object, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, text="own")
 
-        async def aclose(self) -> None:
-            closed.append(True)
+    async def close(self: object) -> None:
+        closed.append(True)
 
-    monkeypatch.setattr(httpx.AsyncClient, "_init_transport", lambda self, **options: Own())
+    monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", handle)
+    monkeypatch.setattr(httpx.AsyncHTTPTransport, "aclose", close)
     undo = install()
     try:
         client = httpx.AsyncClient(trust_env=False)
     finally:
         undo()
+    assert isinstance(client._transport, Transport)
 
     async def ask() -> str:
         async with client:
@@ -225,7 +310,8 @@ def test_a_client_that_keeps_its_own_transport_is_told_of_once(
         undo()
     assert not isinstance(clients[0]._transport, (Transport, SyncTransport))  # pyright: ignore
     of_context, of_proxy = (record.getMessage() for record in caplog.records)
-    place = rf"httpx\.{kind.__name__} \({re.escape(__file__)}:\d+\) keeps its own transport: its "
+    made = kind.__name__.replace("Client", "HTTPTransport")
+    place = rf"httpx\.{made} \({re.escape(__file__)}:\d+\) keeps its connections: its "
     assert re.match(place + "verify is an ssl.SSLContext", of_context)
     assert re.match(place + "proxy has TLS", of_proxy)
 

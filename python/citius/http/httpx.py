@@ -9,10 +9,12 @@ Works with httpx2 too, which has the same interface. Tests: ``tests/http/test_ht
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
+import socket
 import sys
 import weakref
 from asyncio import _get_running_loop  # pyright: ignore[reportPrivateUsage]
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
@@ -293,6 +295,17 @@ class SyncTransport(_Base, httpx.BaseTransport):
             upload.abort()
             raise
 
+    def __enter__(self) -> SyncTransport:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the connections, unless they are those of a client that was given."""
         if not self._is_own:
@@ -383,55 +396,85 @@ def of(module: Any) -> tuple[type[Any], type[Any]]:
 def install(module: Any = httpx) -> Callable[[], None]:
     """Have clients of httpx that are made from now on call by this transport; returns what undoes it.
 
-    A client with a transport of its own keeps it, and so does one whose ``verify`` is an ``ssl.SSLContext``,
-    which the extension cannot use, and one with a proxy by TLS or with fields of its own for its proxy; a
-    line of the log says so. Where no asyncio loop runs (trio), requests take httpx's own transport.
+    The transports of httpx's own classes become this one, whoever makes them: clients, and also programs
+    and SDKs for ``transport=`` and ``mounts=``. A client with one of another class keeps it. So does one
+    whose ``verify`` is an ``ssl.SSLContext``, which the extension cannot use, one with a proxy by TLS or with
+    fields of its own for its proxy, and one with ``retries``, ``uds``, ``local_address`` or
+    ``socket_options`` that are not about keep-alive; a line of the log says so. Where no asyncio loop runs
+    (trio), requests take httpx's own transport.
     """
-    kinds = ((module.AsyncClient, of(module)[0]), (module.Client, of(module)[1]))
-    before = [(kind, kind._init_transport, kind._init_proxy_transport) for kind, _ in kinds]
+    kinds = (
+        (module.AsyncHTTPTransport, of(module)[0]),
+        (module.HTTPTransport, of(module)[1]),
+    )
+    before = [(kind, kind.__init__) for kind, _ in kinds]
     for kind, transport in kinds:
         _replace(module, kind, transport)
 
     def undo() -> None:
-        for kind, plain, proxied in before:
-            kind._init_transport, kind._init_proxy_transport = plain, proxied
+        for kind, plain in before:
+            kind.__init__ = plain
 
     return undo
 
 
 def _replace(module: Any, kind: Any, transport: Any) -> None:
-    plain, proxied = kind._init_transport, kind._init_proxy_transport
+    """Have what is made of a class of httpx's transports be one of ours, of a class of both."""
+    plain = kind.__init__
+    takes = inspect.signature(plain)
+    # A name of its own: that of httpx's class is in its module.
+    both = _made(module, f"Installed{kind.__name__}", transport, kind.__name__)
     told: set[str] = set()
 
-    def keeps_its_own(why: str) -> None:
-        place = _place(module)
-        if place not in told:
-            told.add(place)
-            warning(f"{module.__name__}.{kind.__name__} ({place}) keeps its own transport: {why}")
+    def make_plain(*args: Any, **options: Any) -> Any:
+        made = object.__new__(kind)
+        plain(made, *args, **options)
+        return made
 
-    def installed(client: Any, own: Any, make_plain: Callable[..., Any], *args: Any) -> Any:
-        if isinstance(own, Transport):
-            # A weak reference: the client has the transport.
-            own._make_plain = partial(make_plain, weakref.proxy(client), *args)  # pyright: ignore[reportPrivateUsage]
-        return own
+    @functools.wraps(plain)
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        if type(self) is not kind:  # a subclass does more than sending
+            return plain(self, *args, **options)
+        given = takes.bind(self, *args, **options).arguments
+        if isinstance(given.get("proxy"), str | module.URL):
+            given["proxy"] = module.Proxy(url=given["proxy"])
+        why = _why_not(given)
+        if why is not None:
+            place = _place(module)
+            if place not in told:
+                told.add(place)
+                warning(f"{module.__name__}.{kind.__name__} ({place}) keeps its connections: {why}")
+            return plain(self, *args, **options)
+        self.__class__ = both
+        proxy = given.get("proxy")
+        transport.__init__(
+            self, **_options(module, given), **({"proxy": _proxy_url(proxy)} if proxy else {})
+        )
+        if isinstance(self, Transport):
+            self._make_plain = functools.partial(make_plain, *args, **options)  # pyright: ignore[reportPrivateUsage]
+        return None
 
-    def init_transport(self: Any, **options: Any) -> Any:
-        if options.get("transport") is not None:
-            return plain(self, **options)
-        if not _can_take(options.get("verify", True)):
-            keeps_its_own(_OF_SSL)
-            return plain(self, **options)
-        return installed(self, transport(**_options(module, options)), partial(plain, **options))
+    kind.__init__ = init
 
-    def init_proxy_transport(self: Any, proxy: Any, **options: Any) -> Any:
-        is_taken = _can_take(options.get("verify", True))
-        if not (is_taken and _can_take_proxy(proxy)):
-            keeps_its_own("its proxy has TLS or fields" if is_taken else _OF_SSL)
-            return proxied(self, proxy, **options)
-        own = transport(**_options(module, options), proxy=_proxy_url(proxy))
-        return installed(self, own, partial(proxied, **options), proxy)
 
-    kind._init_transport, kind._init_proxy_transport = init_transport, init_proxy_transport
+def _why_not(given: dict[str, Any]) -> str | None:
+    """What of the arguments of httpx's transport a ``Client`` cannot do as httpx does it."""
+    if not isinstance(given.get("verify", True), bool | str):
+        return _OF_SSL
+    proxy = given.get("proxy")
+    if proxy is not None and not _can_take_proxy(proxy):
+        return "its proxy has TLS or fields"
+    found = [name for name in ("uds", "local_address", "retries") if given.get(name)]
+    if not all(_is_kept_alive(*option) for option in given.get("socket_options") or ()):
+        found.append("socket_options")
+    return f"it has {' and '.join(found)}" if found else None
+
+
+def _is_kept_alive(level: int, option: int, *_: object) -> bool:
+    """Whether an option of sockets is of those that a ``Client`` sets itself, with times of its own."""
+    names = ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_NODELAY")
+    kept = {(socket.IPPROTO_TCP, getattr(socket, name, None)) for name in names}
+    return (level, option) in {*kept, (socket.SOL_SOCKET, socket.SO_KEEPALIVE)}
 
 
 _OF_SSL: Final = (
@@ -449,17 +492,13 @@ def _place(module: Any) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def _can_take(verify: object) -> bool:
-    return isinstance(verify, bool | str)
-
-
 def _can_take_proxy(proxy: Any) -> bool:
     is_plain = proxy.url.scheme in ("http", "socks5", "socks5h")
     return is_plain and not proxy.headers and getattr(proxy, "ssl_context", None) is None
 
 
 def _options(module: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Options of ``Client`` from those of httpx's ``_init_transport``."""
+    """Options of ``Client`` from those of httpx's transports."""
     from citius.http.options import Limits
 
     limits: Any = given.get("limits") or module.Limits(
@@ -479,7 +518,7 @@ def _options(module: Any, given: dict[str, Any]) -> dict[str, Any]:
     return {
         "verify": given.get("verify", True),
         "cert": cert,
-        "http2": "auto" if given.get("http2") else False,
+        "http2": ("auto" if given.get("http1", True) else "prior") if given.get("http2") else False,
         "limits": made,
         "trust_env": False,  # httpx reads it itself
     }
