@@ -14,6 +14,8 @@ from citius.http import errors
 from citius.http.requests import Adapter
 from citius.testing.http import MockReply, MockTransport
 from http_peer import OK, Peer, Talk
+from requests.adapters import BaseAdapter, HTTPAdapter
+from urllib3.util import SKIP_HEADER
 
 
 @pytest.fixture
@@ -44,6 +46,31 @@ def test_requests(session: requests.Session, mock: MockTransport) -> None:
     assert b'filename="f"' in session.post("http://a/", files={"f": b"x"}).content
     assert session.post("http://a/", data={"k": "v"}).content == b"k=v"
     assert session.post("http://a/").content == b""
+
+
+@pytest.mark.parametrize("adapter", [Adapter, HTTPAdapter])
+def test_what_is_accepted_is_said_unless_it_is_skipped(
+    adapter: type[BaseAdapter],
+) -> None:
+    """``identity`` where a session has no such field (``HTTPConnection.putrequest``), as SDKs make them."""
+    seen: list[tuple[bytes | None, bool]] = []
+
+    def act(talk: Talk) -> None:
+        while talk.request() is not None:
+            fields = talk.fields
+            seen.append((fields.get(b"accept-encoding"), b"user-agent" in fields))
+            talk.say(OK)
+
+    given: Any = (
+        {"Accept-Encoding": None},
+        {"Accept-Encoding": SKIP_HEADER, "User-Agent": SKIP_HEADER},
+    )
+    with Peer(act) as peer, requests.Session() as session:
+        session.trust_env = False
+        session.mount("http://", adapter())
+        for headers in given:
+            session.get(f"http://127.0.0.1:{peer.port}/", headers=headers)
+    assert seen == [(b"identity", True), (None, False)]
 
 
 def test_content(session: requests.Session, mock: MockTransport) -> None:

@@ -16,6 +16,7 @@ from requests.structures import CaseInsensitiveDict
 from requests.utils import get_encoding_from_headers, select_proxy
 from urllib3 import HTTPHeaderDict, HTTPResponse, Timeout
 from urllib3.exceptions import ReadTimeoutError
+from urllib3.util import SKIP_HEADER
 
 from citius.http import errors
 from citius.http.base import waited
@@ -97,11 +98,7 @@ class Adapter(BaseAdapter):
         connect_s, read_s = _seconds(timeout)
         opened = client.open_here()
         handle = client.engine.origin(opened, url).handle
-        # After a redirect a session sets what the client says to the proxy itself.
-        left_out = _FRAMING if proxy is None else _FRAMING | {"proxy-authorization"}
-        fields: Any = [
-            (name, value) for name, value in request.headers.items() if name.lower() not in left_out
-        ]
+        fields: Any = _fields(request, proxy)
         body: Any = request.body
         if isinstance(body, str):
             body = body.encode()
@@ -149,6 +146,22 @@ def _seconds(given: Any) -> tuple[float | None, float | None]:
 
 def _number(given: Any) -> float | None:
     return given if isinstance(given, int | float) else None
+
+
+def _fields(request: requests.PreparedRequest, proxy: str | None) -> list[tuple[str, str]]:
+    """The fields of a request, but its framing; values that urllib3 has for "not this one" are left out."""
+    # After a redirect a session sets what the client says to the proxy itself.
+    left_out = _FRAMING if proxy is None else _FRAMING | {"proxy-authorization"}
+    headers: Any = request.headers
+    fields = [
+        (name, value)
+        for name, value in headers.items()
+        if name.lower() not in left_out and value != SKIP_HEADER
+    ]
+    if "accept-encoding" not in headers:
+        # As http.client says it: a server may choose any without it (RFC 9110 §12.5.3).
+        fields.append(("Accept-Encoding", "identity"))
+    return fields
 
 
 def _length(request: requests.PreparedRequest) -> int | None:
