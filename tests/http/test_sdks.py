@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from citius.http.httpx import SyncTransport, Transport, of
+from citius.http.httpx import SyncTransport, Transport, install, of
 from rig import application
 
 PROVIDER = Path(__file__).parents[2] / "examples/token-gateway/provider.py"
@@ -66,3 +66,23 @@ async def test_anthropic(serve) -> None:
             await client.with_options(timeout=0.1, max_retries=0).messages.create(
                 model="m", max_tokens=9, messages=slow
             )
+
+
+async def test_clients_that_sdks_make_themselves(serve) -> None:
+    """OpenAI's leaves the transport to httpx2, Anthropic's makes one of httpx2's class, for keep-alive."""
+    anthropic, openai = pytest.importorskip("anthropic"), pytest.importorskip("openai")
+    provider = f"http://127.0.0.1:{serve(PROVIDER).port}/v1"
+    messages = f"http://127.0.0.1:{serve(application('messages_provider_app')).port}"
+    undo = install(pytest.importorskip("httpx2"))
+    try:
+        of_openai = openai.AsyncOpenAI(base_url=provider, api_key="k")
+        of_anthropic = anthropic.AsyncAnthropic(base_url=messages, api_key="k")
+    finally:
+        undo()
+    async with of_openai, of_anthropic:
+        for client in (of_openai, of_anthropic):
+            assert isinstance(client._client._transport, Transport)
+        chat = await of_openai.chat.completions.create(model="m", messages=MESSAGES)
+        assert chat.choices[0].message.content == "one two three"
+        message = await of_anthropic.messages.create(model="m", max_tokens=9, messages=MESSAGES)
+        assert message.content[0].text == "one two three"
