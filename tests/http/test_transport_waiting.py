@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from citius._core import HttpOrigin
 from citius.http import errors
+from citius.http.transport.addresses import Way, connect_to
 from h2peer import ACK, END_HEADERS, END_STREAM, HEADERS, SETTINGS, frame
 from http_peer import FIVE, Peer, Talk, get, run
 
@@ -222,3 +223,17 @@ def test_a_request_does_not_fail_with_the_attempt_of_one_that_has_left(deaf: Htt
         patient.cancel()
 
     run(work)
+
+
+async def test_the_socket_of_a_server_that_resets_it_at_once_is_closed() -> None:
+    """It has no peer any more when its address is asked for."""
+    made = socket.socket()
+
+    class Home:
+        async def connect_to(self, family: int, where: object) -> socket.socket:
+            return made
+
+    way: Any = Way(cast("Any", Home()), None, None)
+    with pytest.raises(OSError, match="not connected"):
+        await connect_to(way, "127.0.0.1", 9, is_target=False)
+    assert made.fileno() == -1

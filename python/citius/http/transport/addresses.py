@@ -55,8 +55,12 @@ async def connect_to(
         made = await tries[0]()
     else:
         made = await way.home.race(tries, _APART_S, socket.socket.close)
-    tune(made)
-    return made, _text(made)
+    try:
+        tune(made)
+        return made, _text(made)
+    except BaseException:
+        made.close()  # the peer may have reset it
+        raise
 
 
 async def resolve(way: Way, host: str, port: int) -> list[Address]:
