@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from citius.errors import ConfigError
+from citius.errors import ChannelMisuse, ConfigError
 from citius.http import Client, Limits, errors
 from citius.http.httpx import SyncTransport, Transport, install
 from citius.testing.http import MockReply, MockTransport
@@ -296,6 +296,28 @@ def test_where_no_asyncio_loop_runs_requests_take_its_own_transport(
     with pytest.raises(StopIteration) as ended:
         ask().send(None)
     assert (ended.value.value, closed) == ("own", [True])
+
+
+async def test_a_client_without_await_goes_on_in_a_coroutine_after_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Libraries call so; a transport that a program gives itself refuses it."""
+    closed: list[bool] = []
+    monkeypatch.setattr(
+        httpx.HTTPTransport, "handle_request", lambda self, request: httpx.Response(200, text="own")
+    )
+    monkeypatch.setattr(httpx.HTTPTransport, "close", lambda self: closed.append(True))
+    undo = install()
+    try:
+        client = httpx.Client(trust_env=False)
+    finally:
+        undo()
+    assert isinstance(client._transport, SyncTransport)
+    with client:
+        assert client.get("http://a/").text == "own"
+    assert closed == [True]
+    with httpx.Client(transport=SyncTransport()) as own, pytest.raises(ChannelMisuse):
+        own.get("http://a/")
 
 
 @pytest.mark.parametrize("kind", [httpx.AsyncClient, httpx.Client])

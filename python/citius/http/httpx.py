@@ -77,6 +77,9 @@ class _Base:
     """What both transports share."""
 
     _module: Any = httpx
+    _make_plain: Callable[[], Any] | None = None
+    """Makes what there would be without ``install``, for where this transport cannot wait."""
+    _plain: Any = None
 
     def __init__(self, client: Client | None = None, **options: Any) -> None:
         """Take a client's connections, or those of one that is made with ``options``.
@@ -89,6 +92,11 @@ class _Base:
         self._client = client or Client(**options)
         self._is_own = client is None
         self._origins: dict[tuple[bytes, bytes, int | None], URL] = {}
+
+    def _own_of_httpx(self, make: Callable[[], Any]) -> Any:
+        if self._plain is None:
+            self._plain = make()
+        return self._plain
 
     def _prepare(self, request: httpx.Request) -> tuple[Opened, Any, str, Fields, Deadlines]:
         if "sni_hostname" in request.extensions:
@@ -170,16 +178,10 @@ class Transport(_Base, httpx.AsyncBaseTransport):
             ``proxy``, ``allow``.
     """
 
-    _make_plain: Callable[[], httpx.AsyncBaseTransport] | None = None
-    """Makes the transport that the client would have without ``install``, for where no asyncio loop runs."""
-    _plain: httpx.AsyncBaseTransport | None = None
-
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; its response is read by httpx."""
         if self._make_plain is not None and _get_running_loop() is None:  # trio
-            if self._plain is None:
-                self._plain = self._make_plain()
-            return await self._plain.handle_async_request(request)
+            return await self._own_of_httpx(self._make_plain).handle_async_request(request)
         opened, handle, target, fields, deadlines = self._prepare(request)
         is_whole, content = self._whole(request)
         upload = None if is_whole else opened.transport.upload(self._length(request))
@@ -258,6 +260,9 @@ class SyncTransport(_Base, httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; its response is read by httpx."""
         if not is_serial():
+            if self._make_plain is not None and _get_running_loop() is not None:
+                # In `async def`, where httpx's own stops the loop; code of others is not to fail there.
+                return self._own_of_httpx(self._make_plain).handle_request(request)
             refuse_loop()
         opened, handle, target, fields, deadlines = self._prepare(request)
         is_whole, content = self._whole(request)
@@ -308,6 +313,8 @@ class SyncTransport(_Base, httpx.BaseTransport):
 
     def close(self) -> None:
         """Close the connections, unless they are those of a client that was given."""
+        if self._plain is not None:
+            self._plain.close()
         if not self._is_own:
             return
         if is_serial():
@@ -401,7 +408,7 @@ def install(module: Any = httpx) -> Callable[[], None]:
     whose ``verify`` is an ``ssl.SSLContext``, which the extension cannot use, one with a proxy by TLS or with
     fields of its own for its proxy, and one with ``retries``, ``uds``, ``local_address`` or
     ``socket_options`` that are not about keep-alive; a line of the log says so. Where no asyncio loop runs
-    (trio), requests take httpx's own transport.
+    (trio), and for a ``Client`` in a coroutine, requests take httpx's own transport.
     """
     kinds = (
         (module.AsyncHTTPTransport, of(module)[0]),
@@ -450,8 +457,7 @@ def _replace(module: Any, kind: Any, transport: Any) -> None:
         transport.__init__(
             self, **_options(module, given), **({"proxy": _proxy_url(proxy)} if proxy else {})
         )
-        if isinstance(self, Transport):
-            self._make_plain = functools.partial(make_plain, *args, **options)  # pyright: ignore[reportPrivateUsage]
+        self._make_plain = functools.partial(make_plain, *args, **options)
         return None
 
     kind.__init__ = init
