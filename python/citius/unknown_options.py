@@ -385,7 +385,7 @@ def with_known_options(
     if takes_any:
         annotations = {}  # what the function says of them is better
     values = _Values(function.__annotations__ if annotations is None else annotations)
-    finish = None if decorates else _NoDecorator
+    finish: Any = None if decorates else _NoDecorator
     if name in _DECORATORS:
         finish = _placed
     serves = name in _SERVING or call.__module__.startswith("citius.testing.")

@@ -9,7 +9,10 @@ Tests: ``tests/gateway/test_options.py``.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _CONVERTERS: Final = {
     "int": "int", "integer": "int", "float": "float", "uuid": "uuid", "path": "path", "str": "", "string": "",
@@ -74,7 +77,7 @@ def _braced(found: re.Match[str]) -> str:
     return _optional(found[1], found[2] == "?", True)
 
 
-_FORMS: Final = (
+_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
     (_ANGLED, _angled),
     (_COLON, lambda found: _optional(found[1], bool(found[2]), bool(found[3]))),
     (_BRACKETS, lambda found: _parameter(found[2], "path" if found[1] else "")),

@@ -164,7 +164,7 @@ class Bearer(Scheme):
         made: Any = _AwaitedBearer if is_async(check) else cls
         return object.__new__(made)
 
-    def __init__(
+    def __init__(  # pyright: ignore[reportInconsistentConstructor]
         self,
         check: Check,
         *,
@@ -276,7 +276,7 @@ class APIKey(Scheme):
         made: Any = _AwaitedAPIKey if is_async(keys) else cls
         return object.__new__(made)
 
-    def __init__(
+    def __init__(  # pyright: ignore[reportInconsistentConstructor]
         self,
         keys: Mapping[str, Principal] | Check,
         *,
@@ -349,7 +349,7 @@ class Basic(Scheme):
         made: Any = _AwaitedBasic if is_async(check) else cls
         return object.__new__(made)
 
-    def __init__(
+    def __init__(  # pyright: ignore[reportInconsistentConstructor]
         self,
         check: PasswordCheck,
         *,
@@ -397,7 +397,7 @@ class Requires(Scheme):
         made: Any = _AwaitedRequires if is_async(scheme) else cls
         return object.__new__(made)
 
-    def __init__(self, scheme: Scheme, *scopes: str) -> None:
+    def __init__(self, scheme: Scheme, *scopes: str) -> None:  # pyright: ignore[reportInconsistentConstructor]
         if not isinstance(cast("object", scheme), Scheme):
             raise ConfigError(
                 f"Requires ({caller()}): expected a scheme such as Bearer(check), got {scheme!r}"
