@@ -128,6 +128,52 @@ def test_parameters_without_end(tmp_path: Path) -> None:
     against(tmp_path, [*replies, named(1000, 1001)], act)
 
 
+@pytest.mark.parametrize("version", ["19devel", "18beta1", "other", ""])
+def test_types_of_servers_whose_version_is_no_number(tmp_path: Path, version: str) -> None:
+    """Statements wait for what types are: for ever, when the version could not be read."""
+    unknown = DESCRIBED.replace((25).to_bytes(4, "big"), (70_000).to_bytes(4, "big"))
+    said = message(b"S", b"server_version\0" + version.encode() + b"\0")
+    no_catalog = message(b"E", b"SERROR\0VERROR\0C42P01\0Mno such table\0\0") + READY
+
+    async def act(pool: pg.Pool) -> None:
+        assert await pool.fetch("SELECT a") == [("z",)]
+
+    against(tmp_path, [said + unknown, no_catalog, message(b"2", b"") + row(b"z") + DONE], act)
+
+
+def test_a_session_that_ends_as_it_opens_is_replaced(tmp_path: Path) -> None:
+    """A server that shuts down says so in one piece with the end of the login."""
+    fatal = message(b"E", b"SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0")
+    first = [OPENED, DESCRIBED, message(b"2", b"") + row(b"y") + DONE, fatal]
+    served: list[asyncio.Task[None]] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        served.append(task)
+        for reply in {1: first, 2: [OPENED + fatal]}.get(len(served), first[:3]):
+            if not await reader.read(4096):
+                break
+            writer.write(reply)
+            await writer.drain()
+        else:
+            if len(served) > 2:
+                await reader.read(4096)
+        writer.close()
+
+    async def main() -> None:
+        async with await asyncio.start_unix_server(serve, tmp_path / ".s.PGSQL.5432"):
+            async with pg.Pool(f"host={tmp_path} user=u", size=1, wait_s=10) as pool:
+                assert await pool.fetch("SELECT a") == [("y",)]
+                with pytest.raises(pg.StatementLost):
+                    await pool.fetch("SELECT a")
+                assert await pool.fetch("SELECT a") == [("y",)]
+            assert len(served) == 3
+            await asyncio.wait(served, timeout=20)
+
+    asyncio.run(main())
+
+
 @pooled(size=1)
 async def test_notices_among_rows(pool: pg.Pool) -> None:
     await pool.execute(

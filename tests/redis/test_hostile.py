@@ -160,3 +160,43 @@ def test_a_cluster_whose_slots_cannot_be_read(reply: bytes) -> None:
             assert type(caught.value).__module__ == "citius.redis.errors"
 
     asyncio.run(asyncio.wait_for(main(), WAIT_S))
+
+
+def test_a_connection_that_ends_as_it_opens_takes_no_commands() -> None:
+    """What ends it comes in one piece with the end of its login."""
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        number, is_first = connections, True
+        try:
+            while True:
+                given = await command(reader)
+                if given[0] == b"HELLO":
+                    writer.write(HELLO)
+                elif given[0] == b"CLIENT":
+                    # The login ends with the second one; a reply more ends the connection.
+                    written = b"" if is_first else OK + OK + b":1\r\n"
+                    writer.write(written if number == 2 else OK)
+                    is_first = False
+                elif number == 1:
+                    return
+                else:
+                    writer.write(b"$1\r\nv\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def main() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as listener:
+            port = listener.sockets[0].getsockname()[1]
+            async with Redis(f"redis://127.0.0.1:{port}", cluster=False, timeout_s=5) as redis:
+                with pytest.raises(ConnectionLost):
+                    await redis.get("k")
+                for _ in range(10):
+                    assert await redis.get("k") == b"v"
+                assert connections == 3
+
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))

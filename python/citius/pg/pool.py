@@ -384,6 +384,10 @@ class Pool(Statements):
                 core.set_pooled()
                 refuse_reset_behind_pooler(self._resets, is_pooled=True)
             await self._set_codecs(session)
+        if session.is_closed:
+            # Behind the last reply, in one piece with it: `_lost` did not know it, and none would replace it.
+            self._count("lost")
+            raise SessionLost(f"{session.target}: the session has ended as soon as it was open")
         self._sessions.add(session)
         self._by_core[id(session.core)] = session
         self.release(session)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from citius._core import PgPool
 from citius.observability import logging
 from citius.pg.connecting import open_at
-from citius.pg.errors import PostgresError, ServerError
+from citius.pg.errors import PostgresError, ProtocolError, ServerError
 
 if TYPE_CHECKING:
     from citius._core import PgTypes
@@ -97,7 +97,10 @@ async def _process(core: PgPool, session: Session) -> int | None:
             said.append(data)
 
     await core.copy(_PROCESS, session.core, take)
-    process = int(b"".join(said))
+    try:
+        process = int(b"".join(said))
+    except ValueError:
+        raise ProtocolError(f"{session.target}: the number of a process is none") from None
     return process if process > 0 else None
 
 

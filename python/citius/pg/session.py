@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from citius._core import PgConnection
 from citius.databases import forks
 from citius.observability import logging
-from citius.pg.errors import PostgresError, ServerError
+from citius.pg.errors import PostgresError, ProtocolError, ServerError
 from citius.pg.types import look_up
 from citius.process import reactors
 from citius.process.carrying import Carried
@@ -226,6 +226,9 @@ class Session(Carried[PgConnection, LoopHome]):
         except PostgresError as error:
             # Text in the place of a value would be wrong data.
             self.core.fail_types(error)
+        except Exception as error:  # of any kind: statements wait for it
+            why = f"the server does not say what its types are: {error!r}"
+            self.core.fail_types(ProtocolError(why))
         else:
             self.core.know_types()
 

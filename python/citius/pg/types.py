@@ -6,6 +6,7 @@ kept for all sessions of the pool. Tests: ``tests/pg/test_own_types.py``.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -115,7 +116,9 @@ async def look_up(
     Raises:
         PostgresError: It could not be found out this time.
     """
-    major = int("".join(version.partition(".")[0].split()[:1]) or 0)
+    # "17.2 (Debian 17.2-1)", "18beta1", "19devel"
+    number = re.match(r"[0-9]{1,9}", version)
+    major = int(number[0]) if number else 0
     multirange = " OR r.rngmultitypid = t.oid" if major >= _FIRST_WITH_MULTIRANGES else ""
     rows: list[Any]
     try:

@@ -126,8 +126,9 @@ class Connections:
             )
             if link is None:
                 return
-            self.core.share(link.core, False)
-            self.on_shared()
+            if not link.is_closed:  # it may have ended as soon as it was open
+                self.core.share(link.core, False)
+                self.on_shared()
             await self.until_lost(link)
             link = None
             # Not all clients of a server that has restarted at once.
@@ -315,7 +316,8 @@ class Connections:
         finally:
             self._opening[node] -= 1
         if link is not None:
-            self.core.share(link.core, True)
+            if not link.is_closed:
+                self.core.share(link.core, True)
             self.want(node)
 
     def give_back(self, connection: RedisConnection) -> None:
