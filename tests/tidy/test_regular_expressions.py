@@ -18,6 +18,7 @@ READS = {
         r"(?<=://)\S*@|(?<!\S)(?!\S*://)\S*@": "an error of an engine's client",
         r"(?<=password=)[^&\s]*": "an error of an engine's client",
     },
+    "pg/types.py": {r"[0-9]{1,9}": "the version of a server"},
     "pg/sqlalchemy/range_text.py": {
         r"f'empty|([\\[(]){_BOUND},{_BOUND}([\\])])'": "a range, as PostgreSQL writes it",
         r'\\(.)|"(")': "a bound of it",
